@@ -1,0 +1,76 @@
+# One command a task; CONTRIBUTING.md tells when to use which. `make` alone lists them.
+VENV   ?= .venv
+PYTHON ?= python3
+TESTS  ?= tests
+# Where the environment has no virtual environment of that name yet, `make install` makes it.
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test lint format coverage bench conformance docs clean
+
+help: ## list these targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+# The stamp file is newer than what decides the environment's content, so repeating is free.
+$(BIN)/.aicr-dev: pyproject.toml constraints.txt hatch_build.py
+	@echo "make: development environment in $(VENV)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) install --quiet --constraint constraints.txt hatchling PyYAML
+	@$(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable ".[dev]"
+	@touch $@
+
+install: ## make the virtual environment (VENV=.venv) and compile the catalogue again
+	@rm -f $(BIN)/.aicr-dev
+	@$(MAKE) --no-print-directory $(BIN)/.aicr-dev
+
+demo: ## recipe, bundle and helm's own verdict, from nothing but Python, pip and make
+	@PYTHON="$(PYTHON)" bash tools/demo.sh
+
+test: $(BIN)/.aicr-dev ## the test suite (TESTS=tests/bundle for a part)
+	@echo "make: pytest $(TESTS)"
+	@$(BIN)/python -m pytest -q $(TESTS)
+
+lint: $(BIN)/.aicr-dev ## ruff, mypy --strict, layer contracts, shellcheck
+	@echo "make: ruff check"
+	@$(BIN)/ruff check .
+	@echo "make: ruff format --check"
+	@$(BIN)/ruff format --check --quiet .
+	@echo "make: mypy --strict"
+	@$(BIN)/mypy
+	@echo "make: import-linter"
+	@$(BIN)/lint-imports
+	@echo "make: shellcheck"
+	@command -v shellcheck >/dev/null || { \
+	  echo "lint: shellcheck is missing; install it, for example: apt-get install shellcheck" >&2; \
+	  exit 1; }
+	@shellcheck .ci/run tools/*.sh
+
+format: $(BIN)/.aicr-dev ## let ruff sort imports and lay out the code
+	@$(BIN)/ruff check --quiet --fix .
+	@$(BIN)/ruff format .
+
+coverage: $(BIN)/.aicr-dev ## branch coverage of the test suite
+	@$(BIN)/coverage run --branch --source=src/aicr -m pytest -q $(TESTS)
+	@$(BIN)/coverage report --skip-covered --sort=cover
+
+bench: ## start-up and resolver benchmarks in a clean environment (AICR_ORIGINAL=path to compare)
+	@PYTHON="$(PYTHON)" bash tools/bench.sh
+
+.PHONY: kit
+kit:
+	@test -n "$(AICR_KIT)" || { \
+	  echo "conformance: set AICR_KIT to the folder of the conformance kit" >&2; exit 1; }
+	@test -d "$(AICR_KIT)" || { \
+	  echo "conformance: AICR_KIT=$(AICR_KIT) is not a folder" >&2; exit 1; }
+
+conformance: kit $(BIN)/.aicr-dev ## compare with the golden outputs of v0.11.1 (AICR_KIT=path)
+	@echo "make: pytest tests/conformance with the kit in $(AICR_KIT)"
+	@AICR_KIT="$(abspath $(AICR_KIT))" $(BIN)/python -m pytest -q -s tests/conformance
+
+docs: $(BIN)/.aicr-dev ## write the generated pages of docs/ again
+	@$(BIN)/python tools/gen_docs.py
+
+clean: ## remove what these targets made, except the virtual environment and downloaded tools
+	@rm -rf demo-out build dist htmlcov .coverage .pytest_cache .mypy_cache .ruff_cache \
+	  .hypothesis .import_linter_cache

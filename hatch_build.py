@@ -1,0 +1,151 @@
+"""Build hook: compiles the catalogue, ships its sources and stamps the build.
+
+What it does for every wheel, editable or not (an sdist gets the stamp only):
+
+* calls :func:`aicr.catalog.compile.compile_tree` of *this* source tree and writes the modules it
+  returns to ``src/aicr/catalog/`` (git-ignored; decision 38), so that a start reads Python instead
+  of parsing some eighty YAML files;
+* writes ``src/aicr/_stamp.py`` with the commit and its date (decision 40), or removes a stale one.
+
+A standard wheel also carries ``recipes/`` as ``aicr/catalog/_recipes/``; an editable install finds
+the folder beside ``src/``.
+
+The build is reproducible: the date is the commit's, never the clock's, and nothing of the machine
+enters a file. The hook knows nothing of the catalogue's format; a data error stops the build with
+the compiler's own message.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+#: Generated files carry this prefix, so that leftovers of an older compiler can be recognised.
+GENERATED_PREFIX = "_builtin"
+STAMP = "src/aicr/_stamp.py"
+
+
+class CatalogueBuildHook(BuildHookInterface[Any]):
+    """Generates what the package needs at run time but does not keep in version control."""
+
+    PLUGIN_NAME = "custom"
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Write the generated modules and register them with the builder.
+
+        *version* is hatchling's name of the build flavour: ``standard`` or ``editable``.
+        """
+        root = Path(self.root)
+        # An editable tree moves on after it was installed, so a commit found now would soon be a
+        # false statement; only an explicit one is kept.
+        if write_stamp(root, use_git=version != "editable"):
+            build_data["artifacts"].append(f"/{STAMP}")
+        if self.target_name == "sdist":
+            return
+        catalog = root / "src" / "aicr" / "catalog"
+        for name in write_modules(catalog, compile_catalogue(root)):
+            build_data["artifacts"].append(f"/src/aicr/catalog/{name}")
+        if version != "editable":
+            build_data["force_include"][str(root / "recipes")] = "aicr/catalog/_recipes"
+
+
+def compile_catalogue(root: Path) -> dict[str, str]:
+    """The modules that this source tree's compiler makes of ``recipes/``: name → text.
+
+    A data error comes out as the compiler raised it, with file and line.
+    """
+    source = str(root / "src")
+    sys.path.insert(0, source)
+    try:
+        from aicr.catalog.compile import compile_tree
+
+        return compile_tree(str(root / "recipes"))
+    finally:
+        sys.path.remove(source)
+
+
+def write_modules(target: Path, modules: dict[str, str]) -> list[str]:
+    """Write generated modules below *target*; returns their names, sorted.
+
+    Files are rewritten only when their text changed, and generated files that the compiler no
+    longer produces are removed.
+    """
+    for name, text in modules.items():
+        if not name.startswith(GENERATED_PREFIX):
+            raise RuntimeError(
+                f"generated file {name!r} does not start with {GENERATED_PREFIX!r}: version "
+                "control would not ignore it; rename it in aicr.catalog.compile"
+            )
+        path = target / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8", newline="\n")
+    for old in sorted(target.glob(f"{GENERATED_PREFIX}*")):
+        for file in sorted(old.rglob("*.py")) if old.is_dir() else [old]:
+            if file.relative_to(target).as_posix() not in modules:
+                file.unlink()
+    return sorted(modules)
+
+
+def write_stamp(root: Path, *, use_git: bool) -> bool:
+    """Write or remove the stamp; returns whether there is one.
+
+    ``AICR_COMMIT`` and ``AICR_DATE`` win, then the commit of the checkout. Without either, the
+    stamp that an sdist carries is kept, and in a checkout a leftover is removed: the program then
+    calls itself ``dev``.
+    """
+    path = root / STAMP
+    commit = os.environ.get("AICR_COMMIT", "").strip()
+    date = os.environ.get("AICR_DATE", "").strip()
+    if bool(commit) != bool(date):
+        raise RuntimeError("AICR_COMMIT and AICR_DATE belong together: set both or neither")
+    checkout = (root / ".git").exists()
+    if not commit and use_git and checkout:
+        commit, date = read_git(root)
+    if not commit:
+        if checkout:
+            path.unlink(missing_ok=True)
+        return path.is_file()
+    path.write_text(
+        '"""Written by the build hook: the commit this build was made from."""\n\n'
+        "from __future__ import annotations\n\n"
+        f"COMMIT = {commit!r}\n"
+        f"DATE = {date!r}\n",
+        encoding="utf-8",
+        newline="\n",
+    )
+    return True
+
+
+def read_git(root: Path) -> tuple[str, str]:
+    """The checkout's commit and its time in UTC, or two empty strings without a usable git.
+
+    A tree with changed tracked files gets ``-dirty`` after the commit. A machine without git can
+    still build; the reason for the missing stamp is printed.
+    """
+    environment = dict(os.environ, TZ="UTC", GIT_OPTIONAL_LOCKS="0")
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(
+            ["git", "-C", str(root), *arguments],
+            check=True,
+            capture_output=True,
+            text=True,
+            env=environment,
+        )
+        return done.stdout.strip()
+
+    try:
+        commit = git("rev-parse", "HEAD")
+        date = git("log", "-1", "--format=%cd", "--date=format-local:%Y-%m-%dT%H:%M:%SZ")
+        dirty = git("status", "--porcelain", "--untracked-files=no")
+    except (OSError, subprocess.CalledProcessError) as error:
+        reason = getattr(error, "stderr", "") or str(error)
+        print(f"hatch_build: unstamped build, git says: {reason.strip()}", file=sys.stderr)
+        return "", ""
+    return (f"{commit}-dirty" if dirty else commit), date

@@ -1,0 +1,70 @@
+"""Make a bundle in one call: plan, lay out, generate; nothing is written until ``write``."""
+
+from __future__ import annotations
+
+from aicr.bundle import deployers, output
+from aicr.bundle.options import BundleOptions
+from aicr.bundle.plan import plan as make_plan
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aicr.bundle.plan import Plan
+    from aicr.recipe.resolve import Recipe
+
+
+class Bundle:
+    """A bundle in memory.
+
+    Attributes:
+        files: relative path to (bytes, mode), sorted by path.
+        plan: what went into it: components with final values, notes, changes.
+        build_type: words for what this is, for example ``helm-bundle``.
+        steps: the commands that deploy it, in order.
+    """
+
+    __slots__ = ("build_type", "files", "plan", "steps")
+
+    def __init__(
+        self,
+        files: dict[str, tuple[bytes, int]],
+        plan: Plan,
+        build_type: str,
+        steps: tuple[str, ...],
+    ) -> None:
+        self.files = files
+        self.plan = plan
+        self.build_type = build_type
+        self.steps = steps
+
+    def write(self, target: str) -> None:
+        """Write the whole bundle to the folder *target*, or nothing.
+
+        Raises:
+            AicrError: the folder holds something that is not a bundle of ours, or cannot be written.
+        """
+        output.write_bundle(self.files, target)
+
+
+def make_bundle(
+    recipe: Recipe,
+    options: BundleOptions | None = None,
+    *,
+    read_file: Callable[[str], str] | None = None,
+) -> Bundle:
+    """The bundle of a resolved recipe.
+
+    Args:
+        recipe: what ``aicr.resolve`` returned.
+        options: the flags; defaults to a helm bundle without overrides.
+        read_file: gives the text of a ``--set-file`` file.
+
+    Raises:
+        AicrError: what keeps the bundle from being made; nothing has been written then.
+    """
+    options = options or BundleOptions()
+    deployer = deployers.load(options.deployer)
+    planned = make_plan(recipe.document, recipe.catalog, options, read_file=read_file)
+    files = deployer.generate(planned.recipe, planned, options=options)  # type: ignore[arg-type]
+    return Bundle(dict(sorted(files.items())), planned, deployer.BUILD_TYPE, deployer.STEPS)

@@ -1,0 +1,151 @@
+"""Cut the text of a template into literal text and actions, and actions into tokens.
+
+Design: literal text is found with ``str.find`` and inside an action one regular expression matches
+one token after another, so a long manifest with few actions costs next to nothing. A token is a
+tuple ``(kind, text, offset, spaced)``; ``spaced`` tells if white space stands before it, because in
+this language ``.a .b`` are two values and ``.a.b`` is one. Trim markers and comments are dealt
+with here and are not seen by the parser.
+
+It must not know what keywords or functions there are.
+"""
+
+from __future__ import annotations
+
+import re
+
+from aicr.errors import AicrError, invalid
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    #: kind, text, offset in the template, white space before it.
+    Token = tuple[str, str, int, bool]
+    #: start, end, and the literal text or the tokens of the action between the two.
+    Piece = tuple[int, int, str | list[Token]]
+
+SPACE = " \t\r\n"
+_TRIM_MARKS = ("- ", "-\n", "-\t", "-\r")
+_AFTER_NAME = r"(?=[ \t\r\n.,|:()]|\}\}|\Z)"
+_TOKEN = re.compile(
+    r"[ \t\r\n]*(?:"
+    r"(?P<close>\}\}|(?<=[ \t\r\n])-\}\})"
+    r"|(?P<number>[+-]?\.?[0-9](?:[eEpP][+-]|[\w.])*)"
+    rf"|(?P<field>\.\w+){_AFTER_NAME}"
+    rf"|(?P<dot>\.){_AFTER_NAME}"
+    rf"|(?P<variable>\$\w*){_AFTER_NAME}"
+    rf"|(?P<word>\w+){_AFTER_NAME}"
+    r'|(?P<string>"(?:[^"\\\n]|\\[^\n])*")'
+    r"|(?P<raw>`[^`]*`)"
+    r"|(?P<char>'(?:[^'\\\n]|\\[^\n])+')"
+    r"|(?P<mark>:=|[=|,()])"
+    r")"
+)
+
+
+def line_of(text: str, offset: int) -> int:
+    """The line number, from 1, of an offset in a text."""
+    return text.count("\n", 0, offset) + 1
+
+
+def syntax_error(text: str, offset: int, source: str, message: str, hint: str = "") -> AicrError:
+    """The INVALID_REQUEST error for a mistake of form at an offset of a template."""
+    return invalid(
+        f"cannot parse the template: {message}",
+        where=f"{source}:{line_of(text, offset)}",
+        hint=hint,
+    )
+
+
+def lex(text: str, source: str) -> list[Piece]:
+    """The pieces of a template in order; literal text that trimming leaves empty is dropped.
+
+    Raises: AicrError INVALID_REQUEST with ``where`` as ``source:line``.
+    """
+    pieces: list[Piece] = []
+    position = 0
+    trim = False
+    while True:
+        start = text.find("{{", position)
+        end = len(text) if start < 0 else start
+        literal = text[position:end].lstrip(SPACE) if trim else text[position:end]
+        inner = start + 2
+        if start >= 0 and text.startswith(_TRIM_MARKS, inner):
+            literal = literal.rstrip(SPACE)
+            inner += 2
+        if literal:
+            pieces.append((position, end, literal))
+        if start < 0:
+            return pieces
+        if text.startswith("/*", inner):
+            position, trim = _skip_comment(text, start, inner, source)
+            continue
+        tokens, position, trim = _lex_action(text, start, inner, source)
+        pieces.append((start, position, tokens))
+
+
+def _skip_comment(text: str, start: int, inner: int, source: str) -> tuple[int, bool]:
+    """Where the text goes on after a comment, and whether it is trimmed there."""
+    close = text.find("*/", inner + 2)
+    if close < 0:
+        raise syntax_error(text, start, source, "unclosed comment", "end it with */}}")
+    close += 2
+    if text.startswith("}}", close):
+        return close + 2, False
+    if text[close : close + 1] in (" ", "\n", "\t", "\r") and text.startswith("-}}", close + 1):
+        return close + 4, True
+    raise syntax_error(
+        text,
+        close,
+        source,
+        "comment ends before closing delimiter",
+        "a comment fills its action: {{/* text */}} or {{- /* text */ -}}",
+    )
+
+
+def _lex_action(text: str, start: int, inner: int, source: str) -> tuple[list[Token], int, bool]:
+    """The tokens of the action that opens at *start*, its end, and if it trims what follows."""
+    tokens: list[Token] = []
+    match = _TOKEN.match
+    cursor = inner
+    while True:
+        found = match(text, cursor)
+        if found is None:
+            raise _unreadable(text, start, cursor, source)
+        kind = found.lastgroup
+        assert kind is not None
+        offset = found.start(kind)
+        end = found.end()
+        if kind == "close":
+            return tokens, end, end - offset == 3
+        token = text[offset:end]
+        tokens.append((token if kind == "mark" else kind, token, offset, offset > cursor))
+        cursor = end
+
+
+def _unreadable(text: str, start: int, cursor: int, source: str) -> AicrError:
+    """Why no token starts at *cursor*."""
+    while text[cursor : cursor + 1] and text[cursor] in SPACE:
+        cursor += 1
+    if cursor >= len(text):
+        return syntax_error(text, start, source, "unclosed action", "end it with }}")
+    character = text[cursor]
+    if character == '"':
+        return syntax_error(text, cursor, source, "unterminated quoted string")
+    if character == "`":
+        return syntax_error(text, cursor, source, "unterminated raw quoted string")
+    if character == "'":
+        return syntax_error(text, cursor, source, "unterminated character constant")
+    if character in ".$" or character.isalnum() or character == "_":
+        name = text[cursor]
+        cursor += 1
+        while text[cursor : cursor + 1].isalnum() or text[cursor : cursor + 1] == "_":
+            name += text[cursor]
+            cursor += 1
+        follower = text[cursor : cursor + 1]
+        return syntax_error(
+            text,
+            cursor,
+            source,
+            f"bad character {follower!r} after {name!r}",
+            'a key with other characters is read with index, as in: index .Values "my-key"',
+        )
+    return syntax_error(text, cursor, source, f"unexpected {character!r} in an action")

@@ -1,0 +1,288 @@
+"""The local format: one numbered folder for each Helm release, the same for all deployers.
+
+```
+component --classify--> [pre] primary [post]  --number--> 001-a-pre, 002-a, 003-a-post, 004-b …
+```
+A primary is a reference to an upstream chart, or a local chart that wraps manifests or the output
+of a Kustomize build. Manifests that belong before or after the chart become local charts of their
+own, so every deployer meets only Helm releases. The presence of Chart.yaml is what tells the two
+kinds apart on disk.
+
+It must not know any deployer, and it never branches on a component's name. Source: bundler spec 2.1
+to 2.3, components seed (Local Format), requirements C-095 to C-098.
+"""
+
+from __future__ import annotations
+
+import re
+
+from aicr.bundle import charts, scripts
+from aicr.errors import invalid
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Final
+
+    from aicr.bundle.kustomize import Run
+    from aicr.bundle.plan import Component, Plan
+
+    Manifests = list[tuple[str, str]]
+    Files = dict[str, tuple[bytes, int]]
+
+UPSTREAM_HELM: Final = "upstream-helm"
+LOCAL_HELM: Final = "local-helm"
+
+#: Folder phases, in the order in which they come within a component (bundler spec 5.0.3).
+PHASES: Final = ("pre", "primary", "post", "readiness")
+MAX_FOLDERS: Final = 999
+#: Helm keeps its records in labels of release name plus suffixes, hence its cap (field case F4).
+MAX_RELEASE: Final = 53
+MAX_NAMESPACE: Final = 63
+
+_SEGMENT: Final = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+_RELEASE: Final = re.compile(rf"{_SEGMENT}(?:\.{_SEGMENT})*")
+_LABEL: Final = re.compile(_SEGMENT)
+
+
+class Folder:
+    """One numbered folder, that is one Helm release.
+
+    Attributes:
+        dir: the folder's name, `NNN-<release>`.
+        release: Helm release name.
+        parent: name of the component it belongs to; deployers key their special cases by it.
+        phase: one of ``PHASES``; found from the parent, because a component may be called `x-post`.
+        kind: ``UPSTREAM_HELM`` or ``LOCAL_HELM``.
+        namespace: release namespace.
+        create_namespace: whether helm may create it; not so when a template declares a Namespace.
+        files: path inside the folder -> (bytes, mode).
+    """
+
+    __slots__ = (
+        "create_namespace",
+        "dir",
+        "files",
+        "kind",
+        "namespace",
+        "parent",
+        "phase",
+        "release",
+    )
+
+    def __init__(
+        self,
+        *,
+        dir: str,
+        release: str,
+        parent: str,
+        phase: str,
+        kind: str,
+        namespace: str,
+        create_namespace: bool,
+        files: Files,
+    ) -> None:
+        self.dir = dir
+        self.release = release
+        self.parent = parent
+        self.phase = phase
+        self.kind = kind
+        self.namespace = namespace
+        self.create_namespace = create_namespace
+        self.files = files
+
+
+def folders(plan: Plan, *, run: Run | None = None) -> list[Folder]:
+    """The folders of a bundle, numbered in deployment order.
+
+    Args:
+        plan: components in deployment order, with final values and rendered manifests.
+        run: starts the process of a Kustomize build (see ``bundle.kustomize``).
+
+    Raises:
+        AicrError: INVALID_REQUEST for a component that cannot be classified, an unusable or
+        colliding
+            name, clashing manifests, or more than 999 folders (bundler spec 2.1, 2.2).
+    """
+    names = {component.name for component in plan.components}
+    made: list[Folder] = []
+    for component in plan.components:
+        _guard_component(component)
+        for phase, kind, files, namespaces in _releases(component, run):
+            release = component.name if phase == "primary" else f"{component.name}-{phase}"
+            if phase != "primary" and release in names:
+                raise invalid(
+                    f"component {release!r} collides with the folder that is made for the "
+                    f"{phase} manifests of component {component.name!r}",
+                    where=release,
+                    hint="rename one of the two components",
+                )
+            number = len(made) + 1
+            if number > MAX_FOLDERS:
+                raise invalid(
+                    f"the bundle needs more than {MAX_FOLDERS} folders; "
+                    f"their numbers have three digits",
+                    hint="disable components with --set <component>:enabled=false",
+                )
+            made.append(_folder(number, release, component, phase, kind, files, namespaces))
+    return made
+
+
+def is_kustomize(ref: Mapping[str, Any]) -> bool:
+    """Whether a ref is a Kustomize source: by its type, or by the fields only such a ref has."""
+    return bool(ref.get("type") == "Kustomize" or ref.get("tag") or ref.get("path"))
+
+
+def _releases(component: Component, run: Run | None) -> list[tuple[str, str, Files, list[str]]]:
+    """(phase, kind, own files, declared Namespaces) of a component, in order: the
+    classification."""
+    ref, name = component.ref, component.name
+    manifests = list(component.manifests)
+    made: list[tuple[str, str, Files, list[str]]] = []
+
+    pre = list(component.pre_manifests)
+    templates = charts.template_files(pre, component=name)
+    if templates:
+        declared = charts.declared_namespaces(pre, component=name)
+        for namespace in declared:
+            if namespace != component.namespace:
+                raise invalid(
+                    f"a pre-manifest of component {name!r} declares the Namespace {namespace!r}, "
+                    f"but the component's namespace is {component.namespace!r}",
+                    where=name,
+                    hint="use the release namespace in the manifest, or ship it as a post-manifest",
+                )
+        made.append(("pre", LOCAL_HELM, templates, declared))
+
+    if is_kustomize(ref):
+        if ref.get("chart"):
+            raise invalid(
+                f"component {name!r} has both Helm and Kustomize material: a chart, and "
+                f"{'a path' if ref.get('path') else 'a tag' if ref.get('tag') else 'its type'}",
+                where=name,
+                hint="keep chart and version, or path and tag",
+            )
+        if manifests:
+            raise invalid(
+                f"Kustomize component {name!r} has manifestFiles as well",
+                where=name,
+                hint="add the manifests to the kustomization, or to a component of their own",
+            )
+        from aicr.bundle import kustomize
+
+        manifests = [("manifest.yaml", kustomize.build(ref, run=run))]
+        made.append(_local(component, "primary", manifests))
+    elif ref.get("source"):
+        made.append(("primary", UPSTREAM_HELM, _upstream_files(component), []))
+        post = _local(component, "post", manifests)
+        if post[2]:
+            made.append(post)
+    elif manifests:
+        made.append(_local(component, "primary", manifests))
+    else:
+        raise invalid(
+            f"component {name!r} has nothing to install: "
+            "no source, no manifests, no path and no tag",
+            where=name,
+            hint="give it a chart source or manifestFiles, or disable it with "
+            f"--set {name}:enabled=false",
+        )
+    return made
+
+
+def _local(
+    component: Component, phase: str, manifests: Manifests
+) -> tuple[str, str, Files, list[str]]:
+    templates = charts.template_files(manifests, component=component.name)
+    declared = charts.declared_namespaces(manifests, component=component.name)
+    return phase, LOCAL_HELM, templates, declared
+
+
+def _upstream_files(component: Component) -> Files:
+    files: Files = {
+        "upstream.env": (charts.upstream_env(component.ref), charts.SECRET_MODE),
+    }
+    if charts.owns_crds(component.ref, component.entry):
+        files[scripts.APPLY_CRDS] = (
+            scripts.apply_crds_sh(component.name, component.namespace),
+            scripts.MODE,
+        )
+    return files
+
+
+def _folder(
+    number: int,
+    release: str,
+    component: Component,
+    phase: str,
+    kind: str,
+    own_files: Files,
+    namespaces: list[str],
+) -> Folder:
+    if len(release) > MAX_RELEASE:
+        raise invalid(
+            f"release name {release!r} has {len(release)} characters; "
+            f"helm allows at most {MAX_RELEASE}",
+            where=component.name,
+            hint="shorten the component's name",
+        )
+    # Manifests are rendered already, so an injected chart has no use for the component's values,
+    # and copying them would store its secrets a second time in the cluster.
+    values = component.values if phase == "primary" else {}
+    files: Files = {
+        "values.yaml": (charts.values_yaml(values), charts.MODE),
+        "cluster-values.yaml": (charts.values_yaml({}), charts.MODE),
+    }
+    namespace = component.namespace
+    if kind == LOCAL_HELM:
+        files["Chart.yaml"] = (charts.chart_yaml(release), charts.MODE)
+        install = scripts.local_install_sh(
+            release,
+            namespace,
+            create_namespace=not namespaces,
+            owns_namespace=namespace in namespaces,
+        )
+    else:
+        install = scripts.upstream_install_sh(release, namespace)
+    files[scripts.INSTALL] = (install, scripts.MODE)
+    files.update(own_files)
+    return Folder(
+        dir=f"{number:03d}-{release}",
+        release=release,
+        parent=component.name,
+        phase=phase,
+        kind=kind,
+        namespace=namespace,
+        create_namespace=not namespaces,
+        files=files,
+    )
+
+
+def _guard_component(component: Component) -> None:
+    """Refuse names that cannot be folders, releases or namespaces (bundler spec 2.2)."""
+    name, namespace = component.name, component.namespace
+    # fullmatch, because $ would let a trailing newline through (field case F4).
+    if not _RELEASE.fullmatch(name):
+        raise invalid(
+            f"component name {name!r} is not safe as a folder and release name",
+            where=name,
+            hint="use lower-case letters, digits, '-' and '.', with a letter or digit at both ends",
+        )
+    if name.endswith("-readiness"):
+        raise invalid(
+            f"component name {name!r} ends in '-readiness', which is kept for readiness gates",
+            where=name,
+            hint="rename the component",
+        )
+    if not namespace:
+        raise invalid(
+            f"component {name!r} has no namespace",
+            where=name,
+            hint="set namespace on the componentRef or in the registry",
+        )
+    if len(namespace) > MAX_NAMESPACE or not _LABEL.fullmatch(namespace):
+        raise invalid(
+            f"component {name!r} has the namespace {namespace!r}, which is no valid namespace name",
+            where=name,
+            hint=f"use lower-case letters, digits and '-', at most {MAX_NAMESPACE} characters",
+        )

@@ -1,0 +1,151 @@
+"""Which components of a recipe a bundle holds.
+
+The recipe may have switched a component off, and ``--set <component>:enabled=false`` may do so for
+one bundle. Switching on what the recipe switched off is refused: its values were never resolved
+for use. Whatever depends on a component that is left out keeps the order that component stood for,
+by depending on what it depended on (field case F1).
+
+This module works on refs alone; it must not know values, files or deployers.
+"""
+
+from __future__ import annotations
+
+from aicr.catalog.dependencies import check_dependencies, effective_dependencies, is_enabled
+from aicr.errors import invalid
+from aicr.recipe.coherence import check_duplicates
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Final
+
+    from aicr.bundle.overrides import Override
+    from aicr.catalog.types import ComponentRef
+    from aicr.recipe.types import RecipeResult
+
+RECIPE_DISABLES: Final = "the recipe disables it"
+OVERRIDE_REMOVED: Final = "an enabled=false value override removed it"
+
+#: Spellings of a boolean that Go's ParseBool takes (bundler spec 0.4).
+_TRUE: Final = frozenset(("1", "t", "T", "true", "TRUE", "True"))
+_FALSE: Final = frozenset(("0", "f", "F", "false", "FALSE", "False"))
+
+
+class Selection:
+    """The refs that are rendered, and why each of the others is not.
+
+    ``refs`` are copies whose ``dependencyRefs`` name rendered components only; ``removed`` maps a
+    component to its reason; ``notes`` are advisory texts.
+    """
+
+    __slots__ = ("notes", "refs", "removed")
+
+    def __init__(self, refs: list[ComponentRef], removed: dict[str, str], notes: list[str]) -> None:
+        self.refs = refs
+        self.removed = removed
+        self.notes = notes
+
+
+def parse_switch(override: Override) -> bool:
+    """The boolean of a ``--set <component>:enabled=…`` flag.
+
+    Raises:
+        AicrError: INVALID_REQUEST for any spelling that Go's ParseBool refuses.
+    """
+    if override.text in _TRUE:
+        return True
+    if override.text in _FALSE:
+        return False
+    raise invalid(
+        f'invalid --set enabled value "{override.text}" for component "{override.component}"',
+        where=override.label,
+        hint="write enabled=true or enabled=false",
+    )
+
+
+def select(recipe: RecipeResult, switches: Iterable[Override]) -> Selection:
+    """Filter the recipe's refs (bundler spec 0.4).
+
+    Args:
+        recipe: a RecipeResult; not changed.
+        switches: the ``enabled`` overrides, one a component.
+
+    Raises:
+        AicrError: INVALID_REQUEST for a switch that is no boolean, a component that cannot be
+            switched on, a dependency that no ref declares, or an empty result.
+    """
+    refs: list[ComponentRef] = list(recipe.get("componentRefs") or ())
+    if not refs:
+        raise invalid(
+            "the recipe has no component references",
+            hint="generate the recipe again, with criteria that match an overlay",
+        )
+    check_duplicates(refs)
+    check_dependencies(refs)
+    removed = {ref["name"]: RECIPE_DISABLES for ref in refs if not is_enabled(ref)}
+    for override in switches:
+        wanted = parse_switch(override)
+        if not wanted:
+            removed.setdefault(override.component, OVERRIDE_REMOVED)
+        elif override.component in removed:
+            raise invalid(
+                f'component "{override.component}" is disabled by the recipe and cannot be '
+                f"re-enabled with --set {override.key}:enabled=true",
+                where=override.label,
+                hint="enable it in an overlay (--data) or choose criteria that include it, then "
+                "generate the recipe again",
+            )
+    kept = [ref for ref in refs if ref["name"] not in removed]
+    if not kept:
+        raise invalid(
+            "recipe has no enabled components after filtering",
+            hint="keep at least one component in the bundle",
+        )
+    return Selection(_bridged(refs, removed), removed, _notes(recipe, removed))
+
+
+def check_present(overrides: Iterable[Override], removed: dict[str, str]) -> None:
+    """Refuse an override whose component is not rendered (bundler spec 0.5).
+
+    Scalars are looked at before typed overrides, each in key order; the first failure is reported.
+
+    Raises:
+        AicrError: INVALID_REQUEST with the reason the component is left out.
+    """
+    for override in sorted(overrides, key=lambda item: (item.typed, item.key, item.path)):
+        reason = removed.get(override.component)
+        if reason is not None:
+            raise invalid(
+                f'{override.label} cannot take effect: component "{override.component}" is not in '
+                f"the generated bundle because {reason}. Drop the override, or keep the component "
+                f"in the bundle",
+                where=override.flag,
+            )
+
+
+def _bridged(refs: list[ComponentRef], removed: dict[str, str]) -> list[ComponentRef]:
+    """The kept refs; an edge to a removed component becomes edges to what that one waited for."""
+    marked: list[ComponentRef] = [
+        {**ref, "overrides": {"enabled": False}} if ref["name"] in removed else ref for ref in refs
+    ]
+    waits_for = effective_dependencies(marked)
+    kept: list[ComponentRef] = []
+    for ref in refs:
+        if ref["name"] in removed:
+            continue
+        if any(name in removed for name in ref.get("dependencyRefs") or ()):
+            ref = {**ref, "dependencyRefs": waits_for[ref["name"]]}
+            if not ref["dependencyRefs"]:
+                del ref["dependencyRefs"]
+        kept.append(ref)
+    return kept
+
+
+def _notes(recipe: RecipeResult, removed: dict[str, str]) -> list[str]:
+    state = (recipe.get("metadata") or {}).get("gpuDriverState")
+    if state == "absent" and removed.get("gpu-operator") == OVERRIDE_REMOVED:
+        return [
+            "gpu-operator is left out of this bundle, but the recipe records that the nodes have "
+            "no GPU driver; install one by other means or GPU workloads will not start"
+        ]
+    return []

@@ -1,0 +1,417 @@
+"""From parsed YAML to the catalogue's documents: shapes checked, with file, line and column.
+
+Overlays of the ordinary track are read leniently (unknown keys are ignored, recipe spec 2.2), mixins and
+profile-carrying overlays strictly. String slots refuse what YAML read as something else, and unquoted
+words that readers disagree on (decision 43).
+"""
+
+from __future__ import annotations
+
+from aicr.contract.documents import type_name
+from aicr.errors import invalid, nearest
+from aicr.values import durations
+from aicr.yamlio import read
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Final
+
+    from aicr.catalog.types import (
+        ComponentRef,
+        Constraint,
+        Mixin,
+        Overlay,
+        OverlaySpec,
+        Phase,
+        RegistryEntry,
+    )
+
+    Path = tuple[str | int, ...]
+
+REF_STRINGS: Final = (
+    "name",
+    "namespace",
+    "chart",
+    "type",
+    "source",
+    "version",
+    "tag",
+    "valuesFile",
+    "path",
+    "healthCheckAsserts",
+)
+REF_LISTS: Final = ("patches", "dependencyRefs", "manifestFiles", "preManifestFiles")
+REF_BOOLS: Final = ("cleanup", "healthCheckSkip")
+#: Fields of a component ref in the order they are written (recipe spec 4.1).
+REF_ORDER: Final = (
+    "name",
+    "namespace",
+    "chart",
+    "type",
+    "source",
+    "version",
+    "tag",
+    "valuesFile",
+    "overrides",
+    "patches",
+    "dependencyRefs",
+    "manifestFiles",
+    "preManifestFiles",
+    "path",
+    "cleanup",
+    "expectedResources",
+    "healthCheckAsserts",
+    "healthCheckSkip",
+)
+PHASES: Final = ("readiness", "deployment", "performance", "conformance")
+PHASE_KEYS: Final = ("timeout", "constraints", "checks", "nodeSelection", "infrastructure")
+CONSTRAINT_KEYS: Final = ("name", "value", "severity", "remediation", "unit")
+SPEC_KEYS: Final = (
+    "base",
+    "criteria",
+    "mixins",
+    "constraints",
+    "componentRefs",
+    "validation",
+    "profile",
+)
+CRITERIA_STRINGS: Final = ("service", "accelerator", "intent", "os", "platform")
+
+
+class Decoder:
+    """Reads one parsed document; *strict* refuses unknown keys."""
+
+    def __init__(
+        self, value: Any, positions: read.Positions, *, strict: bool, require_quotes: bool = True
+    ) -> None:
+        self.value = value
+        self.positions = positions
+        self.strict = strict
+        self.require_quotes = require_quotes
+
+    def where(self, path: Path) -> str:
+        """``file:line:column`` of a path."""
+        return self.positions.where(path)
+
+    def map(self, value: Any, path: Path, field: str) -> dict[str, Any]:
+        """A map; absent is empty."""
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            raise invalid(f"{field} must be a map, found {type_name(value)}", where=self.where(path))
+        return value
+
+    def list(self, value: Any, path: Path, field: str) -> list[Any]:
+        """A list; absent is empty."""
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            raise invalid(
+                f"{field} must be a list, found {type_name(value)}", where=self.where(path)
+            )
+        return value
+
+    def string(self, value: Any, path: Path, field: str) -> str:
+        """A text; absent is empty."""
+        if value is None:
+            return ""
+        if not self.require_quotes and isinstance(value, str):
+            return value
+        return read.require_string(value, self.positions, path, field)
+
+    def bool(self, value: Any, path: Path, field: str) -> bool:
+        """A boolean; absent is false."""
+        if value is None:
+            return False
+        if not isinstance(value, bool):
+            raise invalid(
+                f"{field} must be true or false, found {type_name(value)}", where=self.where(path)
+            )
+        return value
+
+    def strings(self, value: Any, path: Path, field: str) -> list[str]:
+        """A list of texts."""
+        return [
+            self.string(item, (*path, index), f"{field}[{index}]")
+            for index, item in enumerate(self.list(value, path, field))
+        ]
+
+    def known_keys(self, value: dict[str, Any], known: tuple[str, ...], path: Path) -> None:
+        """Refuse unknown keys when strict."""
+        if not self.strict:
+            return
+        for key in value:
+            if key not in known:
+                near = nearest(key, list(known))
+                raise invalid(
+                    f'unknown field "{key}"',
+                    where=self.where((*path, key)),
+                    hint=f'did you mean "{near}"?' if near else f"known: {', '.join(known)}",
+                )
+
+    def constraints(self, value: Any, path: Path, field: str) -> list[Constraint]:
+        """A list of constraints; name and value are required texts."""
+        found: list[Constraint] = []
+        for index, item in enumerate(self.list(value, path, field)):
+            place = (*path, index)
+            entry = self.map(item, place, f"{field}[{index}]")
+            self.known_keys(entry, CONSTRAINT_KEYS, place)
+            constraint: Any = {}
+            for key in CONSTRAINT_KEYS:
+                text = self.string(entry.get(key), (*place, key), f"{field}[{index}].{key}")
+                if text or key in ("name", "value"):
+                    constraint[key] = text
+            if not constraint["name"]:
+                raise invalid(f"{field}[{index}]: name is required", where=self.where(place))
+            found.append(constraint)
+        return found
+
+    def refs(self, value: Any, path: Path, *, kind: str) -> list[ComponentRef]:
+        """A list of component refs."""
+        found: list[ComponentRef] = []
+        seen: dict[str, int] = {}
+        for index, item in enumerate(self.list(value, path, "componentRefs")):
+            place = (*path, index)
+            entry = self.map(item, place, f"componentRefs[{index}]")
+            ref = self.ref(entry, place)
+            name = ref.get("name", "")
+            if not name:
+                raise invalid(f"componentRefs[{index}]: name is required", where=self.where(place))
+            if name in seen:
+                raise invalid(
+                    f'mixin "{kind}" declares component "{name}" more than once in its own '
+                    f"componentRefs list"
+                    if self.strict and kind
+                    else f'component "{name}" is listed twice (entries {seen[name]} and {index})',
+                    where=self.where(place),
+                )
+            seen[name] = index
+            found.append(ref)
+        return found
+
+    def ref(self, entry: dict[str, Any], place: Path) -> ComponentRef:
+        """One component ref: only the keys that are present."""
+        self.known_keys(entry, REF_ORDER, place)
+        ref: Any = {}
+        for key in REF_ORDER:
+            if entry.get(key) is None:
+                continue
+            here = (*place, key)
+            if key in REF_STRINGS:
+                ref[key] = self.string(entry[key], here, key)
+            elif key in REF_LISTS:
+                ref[key] = self.strings(entry[key], here, key)
+            elif key in REF_BOOLS:
+                ref[key] = self.bool(entry[key], here, key)
+            elif key == "overrides":
+                ref[key] = self.map(entry[key], here, key)
+            else:
+                ref[key] = [
+                    {
+                        name: self.string(value, (*here, index, name), name)
+                        for name, value in self.map(item, (*here, index), key).items()
+                    }
+                    for index, item in enumerate(self.list(entry[key], here, key))
+                ]
+        for key in ("manifestFiles", "preManifestFiles"):
+            for index, file in enumerate(ref.get(key, ())):
+                if file.startswith("/") or ".." in file.split("/"):
+                    raise invalid(
+                        f"path traversal or non-local path detected: {file}",
+                        where=self.where((*place, key, index)),
+                    )
+        return ref  # type: ignore[no-any-return]
+
+    def phase(self, value: Any, path: Path) -> Phase:
+        """One validation phase; a present empty list is kept, because it clears (spec 4.5)."""
+        entry = self.map(value, path, str(path[-1]))
+        self.known_keys(entry, PHASE_KEYS, path)
+        phase: Phase = {}
+        if entry.get("timeout") is not None:
+            phase["timeout"] = self.string(entry["timeout"], (*path, "timeout"), "timeout")
+            durations.parse(phase["timeout"])
+        if entry.get("constraints") is not None:
+            here = (*path, "constraints")
+            phase["constraints"] = self.constraints(entry["constraints"], here, "constraints")
+        if entry.get("checks") is not None:
+            phase["checks"] = self.strings(entry["checks"], (*path, "checks"), "checks")
+        if entry.get("nodeSelection") is not None:
+            here = (*path, "nodeSelection")
+            phase["nodeSelection"] = self.map(entry["nodeSelection"], here, "nodeSelection")
+        if entry.get("infrastructure") is not None:
+            here = (*path, "infrastructure")
+            phase["infrastructure"] = self.string(entry["infrastructure"], here, "infrastructure")
+        return phase
+
+    def criteria(self, value: Any, path: Path) -> dict[str, Any]:
+        """Criteria as written: texts trimmed and lower-cased, nodes an integer."""
+        entry = self.map(value, path, "criteria")
+        self.known_keys(entry, (*CRITERIA_STRINGS, "nodes"), path)
+        found: dict[str, Any] = {}
+        for key in CRITERIA_STRINGS:
+            if entry.get(key) is not None:
+                found[key] = self.string(entry[key], (*path, key), key).strip().lower()
+        nodes = entry.get("nodes")
+        if nodes is not None:
+            if not isinstance(nodes, int) or isinstance(nodes, bool) or nodes < 0:
+                raise invalid(
+                    f"invalid nodes count: {nodes} (must be >= 0)", where=self.where((*path, "nodes"))
+                )
+            found["nodes"] = nodes
+        return found
+
+
+def overlay(decoder: Decoder, path: str, origin: str) -> Overlay:
+    """A RecipeMetadata document.
+
+    Raises:
+        AicrError: INVALID_REQUEST with the place of what is wrong.
+    """
+    document = decoder.value
+    metadata = decoder.map(document.get("metadata"), ("metadata",), "metadata")
+    name = decoder.string(metadata.get("name"), ("metadata", "name"), "metadata.name")
+    if not name:
+        raise invalid("metadata.name is required", where=decoder.where(("metadata",)))
+    raw = decoder.map(document.get("spec"), ("spec",), "spec")
+    decoder.known_keys(raw, SPEC_KEYS, ("spec",))
+    spec: OverlaySpec = {}
+    if raw.get("base") is not None:
+        spec["base"] = decoder.string(raw["base"], ("spec", "base"), "base")
+    if raw.get("criteria") is not None:
+        spec["criteria"] = decoder.criteria(raw["criteria"], ("spec", "criteria"))
+    if raw.get("mixins") is not None:
+        spec["mixins"] = decoder.strings(raw["mixins"], ("spec", "mixins"), "mixins")
+    if raw.get("constraints") is not None:
+        here = ("spec", "constraints")
+        spec["constraints"] = decoder.constraints(raw["constraints"], here, "constraints")
+    if raw.get("componentRefs") is not None:
+        here = ("spec", "componentRefs")
+        spec["componentRefs"] = decoder.refs(raw["componentRefs"], here, kind="")
+    if raw.get("validation") is not None:
+        phases = decoder.map(raw["validation"], ("spec", "validation"), "validation")
+        for phase in phases:
+            if phase not in PHASES:
+                near = nearest(phase, list(PHASES))
+                raise invalid(
+                    f'unknown validation phase "{phase}"',
+                    where=decoder.where(("spec", "validation", phase)),
+                    hint=f'did you mean "{near}"?' if near else f"phases: {', '.join(PHASES)}",
+                )
+        spec["validation"] = {
+            phase: decoder.phase(phases[phase], ("spec", "validation", phase))
+            for phase in PHASES
+            if phases.get(phase) is not None
+        }
+    if raw.get("profile") is not None:
+        from aicr.catalog.profiles import decode_profile
+
+        spec["profile"] = decode_profile(decoder, raw["profile"], ("spec", "profile"))
+    return {"name": name, "path": path, "origin": origin, "spec": spec}
+
+
+def mixin(decoder: Decoder, path: str) -> Mixin:
+    """A RecipeMixin document, read strictly.
+
+    Raises:
+        AicrError: INVALID_REQUEST ``failed to parse mixin … (unknown fields are not allowed)``.
+    """
+    document = decoder.value
+    decoder.known_keys(document, ("kind", "apiVersion", "metadata", "spec"), ())
+    metadata = decoder.map(document.get("metadata"), ("metadata",), "metadata")
+    decoder.known_keys(metadata, ("name",), ("metadata",))
+    name = decoder.string(metadata.get("name"), ("metadata", "name"), "metadata.name")
+    if not name:
+        raise invalid("metadata.name is required", where=decoder.where(("metadata",)))
+    raw = decoder.map(document.get("spec"), ("spec",), "spec")
+    decoder.known_keys(raw, ("constraints", "componentRefs"), ("spec",))
+    spec: Any = {}
+    if raw.get("constraints") is not None:
+        spec["constraints"] = decoder.constraints(
+            raw["constraints"], ("spec", "constraints"), "constraints"
+        )
+    if raw.get("componentRefs") is not None:
+        spec["componentRefs"] = decoder.refs(
+            raw["componentRefs"], ("spec", "componentRefs"), kind=name
+        )
+    return {"name": name, "path": path, "spec": spec}
+
+
+def registry_entries(decoder: Decoder) -> list[RegistryEntry]:
+    """The components of a ComponentRegistry document; string slots checked, unknown keys ignored.
+
+    Raises:
+        AicrError: INVALID_REQUEST with the place of what is wrong.
+    """
+    found: list[RegistryEntry] = []
+    components = decoder.list(decoder.value.get("components"), ("components",), "components")
+    for index, item in enumerate(components):
+        place: Path = ("components", index)
+        entry: Any = dict(decoder.map(item, place, f"components[{index}]"))
+        for key in ("name", "displayName"):
+            if key in entry:
+                entry[key] = decoder.string(entry[key], (*place, key), key)
+        for key in ("helm", "kustomize", "healthCheck", "upgrades"):
+            if key in entry:
+                block = decoder.map(entry[key], (*place, key), key)
+                entry[key] = {
+                    name: decoder.string(value, (*place, key, name), f"{key}.{name}")
+                    for name, value in block.items()
+                }
+        for key in (
+            "valueOverrideKeys",
+            "storageClassPaths",
+            "sharedStorageClassPaths",
+            "manifestFiles",
+            "mixinSafeOverridePaths",
+        ):
+            if key in entry:
+                entry[key] = decoder.strings(entry[key], (*place, key), key)
+        for key in (
+            "gkeCriticalPriority",
+            "hasSelfRefCRDs",
+            "ownsCRDs",
+            "manifestsUseChartCRDs",
+        ):
+            if key in entry:
+                entry[key] = decoder.bool(entry[key], (*place, key), key)
+        if "nodeScheduling" in entry:
+            _scheduling(decoder, entry["nodeScheduling"], (*place, "nodeScheduling"))
+        if "podScheduling" in entry:
+            _pod_scheduling(decoder, entry["podScheduling"], (*place, "podScheduling"))
+        if "validations" in entry:
+            _validations(decoder, entry["validations"], (*place, "validations"))
+        found.append(entry)
+    return found
+
+
+def _scheduling(decoder: Decoder, value: Any, place: Path) -> None:
+    scheduling = decoder.map(value, place, "nodeScheduling")
+    decoder.strings(scheduling.get("nodeCountPaths"), (*place, "nodeCountPaths"), "nodeCountPaths")
+    for tier in ("system", "accelerated"):
+        here = (*place, tier)
+        group = decoder.map(scheduling.get(tier), here, tier)
+        for key in ("nodeSelectorPaths", "tolerationPaths", "taintPaths", "taintStrPaths"):
+            decoder.strings(group.get(key), (*here, key), key)
+        for key in ("requireNodeSelector", "requireNodeSelectorIfStorageClassSet"):
+            decoder.bool(group.get(key), (*here, key), key)
+
+
+def _pod_scheduling(decoder: Decoder, value: Any, place: Path) -> None:
+    pods = decoder.map(value, place, "podScheduling")
+    workload = decoder.map(pods.get("workload"), (*place, "workload"), "workload")
+    key = "workloadSelectorPaths"
+    decoder.strings(workload.get(key), (*place, "workload", key), key)
+
+
+def _validations(decoder: Decoder, value: Any, place: Path) -> None:
+    for index, item in enumerate(decoder.list(value, place, "validations")):
+        here = (*place, index)
+        block = decoder.map(item, here, f"validations[{index}]")
+        function = decoder.string(block.get("function"), (*here, "function"), "function")
+        if not function:
+            raise invalid(f"validations[{index}]: function is required", where=decoder.where(here))
+        decoder.string(block.get("severity"), (*here, "severity"), "severity")
+        decoder.string(block.get("message"), (*here, "message"), "message")
+        conditions = decoder.map(block.get("conditions"), (*here, "conditions"), "conditions")
+        for name, values in conditions.items():
+            decoder.strings(values, (*here, "conditions", name), name)

@@ -1,0 +1,150 @@
+"""``aicr bundle``: recipe in, deployable folder out."""
+
+from __future__ import annotations
+
+from aicr.cli.arguments import Once, Parser, whole_number
+from aicr.cli.sources import read_input
+from aicr.errors import invalid
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from typing import Any
+
+    from aicr.bundle.api import Bundle
+    from aicr.catalog.catalog import Catalog
+    from aicr.cli.console import Console
+
+_EXAMPLES = """\
+examples:
+  aicr bundle -r recipe.yaml -o bundle
+  aicr bundle -r recipe.yaml -o bundle --system-node-selector pool=system \\
+      --accelerated-node-selector nvidia.com/gpu.present=true \\
+      --accelerated-node-toleration nvidia.com/gpu=present:NoSchedule
+  aicr bundle -r recipe.yaml -o bundle --storage-class gp3 \\
+      --set gpu-operator:driver.version=580.105.08 \\
+      --set-json 'nfd:worker.config={"sources":{}}'
+
+Overrides: --set takes text, and types it only when nothing can be lost: true, false, null, whole
+numbers and plain decimals. null tells Helm to drop the chart's own default. Lists and maps need
+--set-json or --set-file. A dot inside a key is written \\. and a list position [0].
+"""
+
+
+def parser() -> Parser:
+    """The parser of this command."""
+    found = Parser(
+        prog="aicr bundle",
+        description="Make a bundle that the deployment tool you use can install.",
+        epilog=_EXAMPLES,
+    )
+    main = found.add_argument_group("input and output")
+    _once(main, "--recipe", "-r", metavar="FILE", help="recipe file or address, - for stdin")
+    _once(main, "--output", "-o", metavar="DIR", help="folder to create, or a bundle to replace")
+    _once(main, "--deployer", "-d", metavar="NAME", help="output format (default helm)")
+    _once(main, "--data", metavar="DIR", help="directory laid over the built-in catalogue")
+    values = found.add_argument_group("values")
+    _many(values, "--set", metavar="COMPONENT:PATH=TEXT", help="override one value")
+    _many(values, "--set-json", metavar="COMPONENT:PATH=JSON", help="override with a JSON value")
+    _many(values, "--set-file", metavar="COMPONENT:PATH=FILE", help="override with a YAML file")
+    place = found.add_argument_group("placement")
+    for tier, nodes in (("system", "management nodes"), ("accelerated", "GPU nodes")):
+        _many(place, f"--{tier}-node-selector", metavar="KEY=VALUE", help=f"label of {nodes}")
+        _many(
+            place,
+            f"--{tier}-node-toleration",
+            metavar="KEY=VALUE:EFFECT",
+            help=f"taint of {nodes}",
+        )
+    _many(place, "--workload-selector", metavar="KEY=VALUE", help="label of training pods")
+    _once(
+        place,
+        "--workload-gate",
+        metavar="KEY=VALUE:EFFECT",
+        help="taint that GPU nodes carry until they are ready",
+    )
+    _once(place, "--nodes", metavar="N", type=whole_number, help="expected number of GPU nodes")
+    _once(place, "--storage-class", metavar="NAME", help="class for block volumes")
+    _once(place, "--shared-storage-class", metavar="NAME", help="class for shared volumes")
+    return found
+
+
+def _once(group: Any, *flags: str, **options: Any) -> None:
+    group.add_argument(*flags, action=Once, **options)
+
+
+def _many(group: Any, *flags: str, **options: Any) -> None:
+    group.add_argument(*flags, action="append", default=[], **options)
+
+
+def execute(arguments: argparse.Namespace, console: Console) -> int:
+    """Load, plan, generate, write, and say what was done."""
+    if arguments.recipe is None:
+        raise invalid("flag --recipe is required", hint="make one with: aicr recipe … -o recipe.yaml")
+    if arguments.output is None:
+        raise invalid("flag --output is required", hint="name the folder to create: -o bundle")
+    if arguments.output.startswith("oci://"):
+        raise invalid(
+            f"{arguments.output}: bundles are written to folders", hint="name a folder: -o bundle"
+        )
+    from aicr.cli.criteria import load_catalog
+    from aicr.recipe.document import load_recipe
+
+    catalog = load_catalog(arguments, console)
+    text = read_input(arguments.recipe, what="recipe file")
+    recipe = load_recipe(text, arguments.recipe, catalog)
+    for warning in recipe.warnings:
+        console.warn(warning)
+    from aicr.bundle.api import make_bundle
+
+    bundle = make_bundle(
+        recipe,
+        _options(arguments, catalog),
+        read_file=lambda path: read_input(path, what="values file"),
+    )
+    bundle.write(arguments.output)
+    _report(bundle, arguments.output, console)
+    return 0
+
+
+def _options(arguments: argparse.Namespace, catalog: Catalog) -> Any:
+    from aicr.bundle.options import BundleOptions
+    from aicr.version import __version__
+
+    def given(value: str | None) -> str:
+        # A blank that was typed is an error with a message of its own; nothing typed is nothing.
+        return "" if value is None else value or " "
+
+    return BundleOptions(
+        deployer=arguments.deployer or "helm",
+        set=arguments.set,
+        set_json=arguments.set_json,
+        set_file=arguments.set_file,
+        system_node_selector=arguments.system_node_selector,
+        system_node_tolerations=arguments.system_node_toleration,
+        accelerated_node_selector=arguments.accelerated_node_selector,
+        accelerated_node_tolerations=arguments.accelerated_node_toleration,
+        workload_selector=arguments.workload_selector,
+        workload_gate=arguments.workload_gate or "",
+        nodes=arguments.nodes or 0,
+        storage_class=given(arguments.storage_class),
+        shared_storage_class=given(arguments.shared_storage_class),
+        version=__version__,
+        data_files={
+            path: catalog.tree.read_text(path).encode("utf-8") for path in catalog.external
+        },
+    )
+
+
+def _report(bundle: Bundle, target: str, console: Console) -> None:
+    for change in bundle.plan.changes:
+        console.say(f"set {change}")
+    for note in bundle.plan.notes:
+        console.warn(note)
+    size = sum(len(content) for content, _ in bundle.files.values())
+    console.write(
+        f"{bundle.build_type}: {len(bundle.plan.components)} components, {len(bundle.files)} files, "
+        f"{size} bytes in {target}\n"
+    )
+    for number, step in enumerate(bundle.steps, 1):
+        console.write(f"  {number}. {step.replace('<output folder>', target)}\n")

@@ -1,0 +1,51 @@
+"""``aicr completion``: the completion script of a shell, generated from the parsers beforehand.
+
+The scripts in ``completions/`` are made by ``tools/make_completions.py`` with shtab, committed, and tested
+to be current; printing one costs a file read and no import of any parser.
+"""
+
+from __future__ import annotations
+
+import os
+
+from aicr.cli.arguments import Parser
+from aicr.errors import invalid, nearest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from typing import Final
+
+    from aicr.cli.console import Console
+
+SHELLS: Final = ("bash", "zsh", "tcsh")
+_EXAMPLES = """\
+examples:
+  source <(aicr completion bash)
+  aicr completion zsh > ~/.zfunc/_aicr
+"""
+
+
+def parser() -> Parser:
+    """The parser of this command."""
+    found = Parser(
+        prog="aicr completion",
+        description="Print a completion script for a shell.",
+        epilog=_EXAMPLES,
+    )
+    found.add_argument("shell", nargs="?", default="", help=", ".join(SHELLS))
+    return found
+
+
+def execute(arguments: argparse.Namespace, console: Console) -> int:
+    """Print the script."""
+    if arguments.shell not in SHELLS:
+        near = nearest(arguments.shell, list(SHELLS))
+        raise invalid(
+            f"no completion script for shell {arguments.shell!r}",
+            hint=f"did you mean {near}?" if near else f"shells: {', '.join(SHELLS)}",
+        )
+    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "completions")
+    with open(os.path.join(folder, f"aicr.{arguments.shell}"), encoding="utf-8") as file:
+        console.write(file.read())
+    return 0

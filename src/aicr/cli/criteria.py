@@ -1,0 +1,205 @@
+"""Criteria from flags, a criteria file and a snapshot, in that order of precedence (recipe spec 1.10)."""
+
+from __future__ import annotations
+
+from aicr.catalog.criteria_values import FIELDS
+from aicr.catalog.decode import CRITERIA_STRINGS
+from aicr.cli.arguments import Parser, whole_number
+from aicr.cli.sources import read_input
+from aicr.errors import AicrError, invalid
+from aicr.recipe.criteria import ANY, Criteria, check_not_empty, check_value, normalise
+from aicr.recipe.resolve import Recipe, resolve
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from typing import Any
+
+    from aicr.catalog.catalog import Catalog
+    from aicr.cli.console import Console
+
+NO_CRITERIA = (
+    "--service, --accelerator, --intent, --os, --platform, --nodes, --criteria, or use --snapshot to "
+    "load from a snapshot file"
+)
+
+
+def add_flags(parser: Parser) -> None:
+    """The flags by which a person says what they have."""
+    group = parser.add_argument_group("criteria")
+    _once(group, "--service", metavar="NAME", help="Kubernetes service: eks, gke, aks, kind, …")
+    _once(group, "--accelerator", "--gpu", metavar="NAME", help="GPU: h100, gb200, b200, a100, …")
+    _once(group, "--intent", metavar="NAME", help="training or inference")
+    _once(group, "--os", metavar="NAME", help="worker node OS: ubuntu, cos, rhel, …")
+    _once(group, "--platform", metavar="NAME", help="workload platform: kubeflow, dynamo, slurm, …")
+    _once(group, "--nodes", metavar="N", type=whole_number, help="number of workers (advisory)")
+    _once(group, "--criteria", metavar="FILE", help="RecipeCriteria file or address; flags win")
+    _once(group, "--snapshot", "-s", metavar="FILE", help="Snapshot of the cluster; flags win")
+    choices = parser.add_argument_group("choices")
+    _once(choices, "--profile", metavar="NAME=VALUE", help="value of the profile the recipe declares")
+    _once(choices, "--slurm-accounting-mode", metavar="MODE", help="slurm recipes only")
+    _once(choices, "--runtime-inventory", metavar="STATE", help="enabled or disabled")
+    _once(
+        choices,
+        "--gke-tcpxo-interfaces",
+        metavar="LIST",
+        help="GKE H100 training: eth1=<network>,…,eth8=<network>",
+    )
+    data = parser.add_argument_group("catalogue")
+    _once(data, "--data", metavar="DIR", help="directory laid over the built-in catalogue")
+    data.add_argument(
+        "--criteria-strict",
+        action="store_true",
+        help="accept only criteria values of the built-in catalogue",
+    )
+
+
+def _once(group: Any, *flags: str, **options: Any) -> None:
+    from aicr.cli.arguments import Once
+
+    group.add_argument(*flags, action=Once, **options)
+
+
+def load_catalog(arguments: argparse.Namespace, console: Console) -> Catalog:
+    """The built-in catalogue, with ``--data`` over it; deprecation lines go to the console."""
+    from aicr.catalog.catalog import Catalog
+
+    catalog = Catalog.builtin()
+    if arguments.data is not None:
+        catalog = catalog.overlay(arguments.data)
+    for notice in catalog.notices:
+        console.warn(notice)
+    return catalog
+
+
+def resolve_arguments(arguments: argparse.Namespace, console: Console) -> Recipe:
+    """Resolve what the command line asks for; warnings go to the console.
+
+    Raises:
+        AicrError: everything that is wrong with flags, files, criteria or the combination.
+    """
+    import os
+
+    catalog = load_catalog(arguments, console)
+    strict = arguments.criteria_strict or os.environ.get(
+        "AICR_CRITERIA_STRICT", ""
+    ).strip().lower() in ("1", "true", "yes", "on")
+    stated = _from_flags(arguments, catalog, strict)
+    if arguments.criteria is not None:
+        for field, value in _from_file(arguments.criteria, catalog, strict, console).items():
+            stated.setdefault(field, value)
+    snapshot, detected = _from_snapshot(arguments.snapshot, console)
+    derived = []
+    for field, value in detected.items():
+        if field not in stated:
+            stated[field] = value
+            derived.append(field)
+        elif field in FIELDS and normalise(field, stated[field]) != value:
+            console.warn(
+                f"--{field} {stated[field]} overrides what the snapshot says ({value})"
+            )
+    criteria = Criteria(**stated)
+    check_not_empty(criteria, NO_CRITERIA)
+    recipe = resolve(
+        catalog,
+        criteria,
+        snapshot=snapshot,
+        profile=arguments.profile or "",
+        configuration=_configuration(arguments),
+        strict=strict,
+        derived=derived,
+    )
+    for warning in recipe.warnings:
+        console.warn(warning)
+    metadata = recipe.document["metadata"]
+    for entry in metadata.get("constraintWarnings") or ():
+        console.warn(
+            f"overlay {entry['overlay']} left out: {entry['constraint']} {entry['reason']}"
+        )
+    return recipe
+
+
+def _from_flags(arguments: argparse.Namespace, catalog: Catalog, strict: bool) -> dict[str, Any]:
+    stated: dict[str, Any] = {}
+    for field in FIELDS:
+        value = getattr(arguments, field)
+        if value is not None:
+            try:
+                check_value(field, value, catalog, strict=strict, where=f"--{field}")
+            except AicrError as error:
+                label = "OS" if field == "os" else field
+                raise invalid(f"failed to parse {label} type") from error
+            stated[field] = value
+    nodes = arguments.nodes
+    if nodes is not None and nodes > 0:
+        stated["nodes"] = nodes
+    return stated
+
+
+def _from_file(source: str, catalog: Catalog, strict: bool, console: Console) -> dict[str, Any]:
+    from aicr.catalog.decode import Decoder
+    from aicr.contract.documents import check_header
+    from aicr.yamlio import read
+
+    extension = source.rpartition(".")[2].lower()
+    if "." not in source.rpartition("/")[2] or extension not in ("yaml", "yml", "json"):
+        raise invalid(
+            f"cannot tell the format of criteria file {source}: its name must end in .yaml, .yml or "
+            f".json"
+        )
+    text = read_input(source, what="criteria file")
+    if extension == "json":
+        from aicr.yamlio.jsontext import load_json
+
+        load_json(text, source=source)
+    value, positions = read.load_with_positions(text, source=source, mode="helm")
+    notice = check_header(value, "RecipeCriteria", source=source)
+    if notice:
+        console.warn(notice)
+    decoder = Decoder(value, positions, strict=False)
+    spec = decoder.criteria(value.get("spec"), ("spec",))
+    found: dict[str, Any] = {}
+    for field in CRITERIA_STRINGS:
+        if spec.get(field) and spec[field] != ANY:
+            place = decoder.where(("spec", field))
+            try:
+                check_value(field, spec[field], catalog, strict=strict, where=place)
+            except AicrError as error:
+                raise invalid(f"invalid {field} in criteria spec") from error
+            found[field] = spec[field]
+    if spec.get("nodes"):
+        found["nodes"] = spec["nodes"]
+    return found
+
+
+def _from_snapshot(source: str | None, console: Console) -> tuple[Any, dict[str, Any]]:
+    if source is None:
+        return None, {}
+    from aicr.snapshot import document, fingerprint
+
+    snapshot, notices = document.load(read_input(source, what="snapshot file"), source)
+    for notice in notices:
+        console.warn(notice)
+    found = fingerprint.fingerprint(snapshot)
+    for note in found.get("notes") or ():
+        console.warn(f"{source}: {note}: the accelerator or region could not be read as one value")
+    detected = {field: found[field] for field in FIELDS if found.get(field)}
+    if found.get("nodes"):
+        detected["nodes"] = found["nodes"]
+    said = ", ".join(f"{field}={value}" for field, value in detected.items())
+    console.say(f"snapshot {source}: {said or 'no criteria could be read'}")
+    return snapshot, detected
+
+
+def _configuration(arguments: argparse.Namespace) -> dict[str, Any]:
+    configuration: dict[str, Any] = {}
+    if arguments.slurm_accounting_mode is not None:
+        configuration["slurm"] = {"accounting": {"mode": arguments.slurm_accounting_mode}}
+    if arguments.runtime_inventory is not None:
+        configuration["runtimeInventory"] = arguments.runtime_inventory
+    if arguments.gke_tcpxo_interfaces is not None:
+        from aicr.recipe.configuration import parse_interfaces
+
+        interfaces = parse_interfaces(arguments.gke_tcpxo_interfaces)
+        configuration["gke"] = {"tcpxoInterfaces": interfaces}
+    return configuration

@@ -1,0 +1,191 @@
+"""Typed configuration: choices that change values and toggles, never which overlays match (spec 4.12)."""
+
+from __future__ import annotations
+
+import re
+
+from aicr.errors import invalid, nearest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Final
+
+    from aicr.catalog.types import ComponentRef
+    from aicr.recipe.criteria import Criteria
+
+ACCOUNTING_MODES: Final = ("disabled", "customer-managed", "aicr-provided")
+RUNTIME_INVENTORY: Final = ("enabled", "disabled")
+#: Components that exist only to serve accounting that we provide ourselves.
+PROVIDED_ACCOUNTING: Final = (
+    "mariadb-operator-crds",
+    "mariadb-operator",
+    "slurm-accounting-mariadb",
+)
+TCPXO_RUNTIME: Final = "torch-distributed-tcpxo"
+_TCPXO_INTERFACES: Final = tuple(f"eth{n}" for n in range(1, 9))
+_NETWORK: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_MAX_NETWORK_LENGTH: Final = 41
+
+
+def parse_interfaces(text: str) -> list[dict[str, str]]:
+    """``eth1=network,eth2=network,…`` as the list that ``configuration.gke.tcpxoInterfaces`` holds.
+
+    Raises:
+        AicrError: INVALID_REQUEST for another form.
+    """
+    found = []
+    for part in text.split(","):
+        interface, equals, network = part.strip().partition("=")
+        if not equals or not interface or not network:
+            raise invalid(
+                f"invalid interface mapping: {part.strip()!r}",
+                where="--gke-tcpxo-interfaces",
+                hint="write eth1=<network>,eth2=<network>,…,eth8=<network>",
+            )
+        found.append({"interfaceName": interface, "network": network})
+    return found
+
+
+def check_configuration(configuration: dict[str, Any], criteria: Criteria) -> None:
+    """Check every typed choice.
+
+    Raises:
+        AicrError: INVALID_REQUEST naming the path and the valid values.
+    """
+    known = {"slurm", "runtimeInventory", "gke"}
+    for key in configuration:
+        if key not in known:
+            near = nearest(key, sorted(known))
+            raise invalid(
+                f'unknown configuration "{key}"',
+                hint=f'did you mean "{near}"?' if near else f"known: {', '.join(sorted(known))}",
+            )
+    slurm = configuration.get("slurm")
+    if slurm is not None:
+        mode = (slurm.get("accounting") or {}).get("mode")
+        if criteria.platform != "slurm":
+            raise invalid(
+                "Slurm accounting mode can only be set when recipe platform is slurm",
+                where="--slurm-accounting-mode",
+            )
+        if mode not in ACCOUNTING_MODES:
+            raise invalid(
+                f'invalid Slurm accounting mode "{mode}": must be one of '
+                f"{', '.join(ACCOUNTING_MODES)}",
+                where="--slurm-accounting-mode",
+            )
+    inventory = configuration.get("runtimeInventory")
+    if inventory is not None and inventory not in RUNTIME_INVENTORY:
+        raise invalid(
+            f'invalid runtime inventory "{inventory}": must be one of enabled, disabled',
+            where="--runtime-inventory",
+        )
+    interfaces = (configuration.get("gke") or {}).get("tcpxoInterfaces")
+    if interfaces is not None:
+        _check_interfaces(interfaces)
+
+
+def _check_interfaces(interfaces: list[dict[str, str]]) -> None:
+    where = "configuration.gke.tcpxoInterfaces"
+    names = [entry.get("interfaceName", "") for entry in interfaces]
+    if sorted(names) != list(_TCPXO_INTERFACES):
+        raise invalid(
+            f"exactly eight interfaces are needed, eth1 to eth8 each once; found "
+            f"{', '.join(names) or 'none'}",
+            where=where,
+        )
+    networks: dict[str, str] = {}
+    for entry in interfaces:
+        network, interface = entry.get("network", ""), entry["interfaceName"]
+        if len(network) > _MAX_NETWORK_LENGTH or not _NETWORK.fullmatch(network):
+            raise invalid(
+                f'network "{network}" of {interface} is not a lower-case name of at most '
+                f"{_MAX_NETWORK_LENGTH} characters that starts with a letter",
+                where=where,
+            )
+        if network == "default" or "gpu-nic" not in network:
+            raise invalid(
+                f'network "{network}" of {interface} is not a GPU network (its name must contain '
+                f"gpu-nic)",
+                where=where,
+            )
+        if network in networks:
+            raise invalid(
+                f'network "{network}" is given to both {networks[network]} and {interface}',
+                where=where,
+            )
+        networks[network] = interface
+
+
+def apply_configuration(
+    refs: dict[str, ComponentRef], configuration: dict[str, Any], criteria: Criteria
+) -> dict[str, Any]:
+    """Apply the choices to the refs, in place, and return the ``configuration`` block of the recipe.
+
+    Defaults are written down: a slurm recipe says which accounting mode it has.
+
+    Raises:
+        AicrError: INVALID_REQUEST when a recipe needs a choice that was not made.
+    """
+    block: dict[str, Any] = {}
+    if criteria.platform == "slurm":
+        mode = ((configuration.get("slurm") or {}).get("accounting") or {}).get(
+            "mode", "disabled"
+        )
+        block["slurm"] = {"accounting": {"mode": mode}}
+        _set(refs, "slinky-slurm", ["accounting", "enabled"], mode != "disabled")
+        for name in PROVIDED_ACCOUNTING:
+            _set(refs, name, ["enabled"], mode == "aicr-provided")
+    inventory = configuration.get("runtimeInventory")
+    if inventory is not None:
+        if inventory == "enabled" and "k8s-aibom" not in refs:
+            raise invalid(
+                "runtime inventory is provided by component k8s-aibom, which this recipe does not "
+                "declare",
+                where="--runtime-inventory",
+            )
+        block["runtimeInventory"] = inventory
+        _set(refs, "k8s-aibom", ["enabled"], inventory == "enabled")
+    interfaces = (configuration.get("gke") or {}).get("tcpxoInterfaces")
+    ships_runtime = ships_tcpxo_runtime(refs)
+    if interfaces is not None:
+        if not ships_runtime:
+            raise invalid(
+                f"this recipe does not ship {TCPXO_RUNTIME}, so tcpxoInterfaces would have no "
+                f"effect",
+                where="--gke-tcpxo-interfaces",
+            )
+        block["gke"] = {"tcpxoInterfaces": [dict(entry) for entry in interfaces]}
+        mapping = [dict(entry) for entry in interfaces]
+        _set(refs, "kubeflow-trainer", ["tcpxoInterfaces"], mapping)
+    elif ships_runtime:
+        raise invalid(
+            f"this recipe ships {TCPXO_RUNTIME} and requires configuration.gke.tcpxoInterfaces; "
+            f"supply --gke-tcpxo-interfaces eth1=<network>,…,eth8=<network>",
+            hint="list the cluster's GPU networks: kubectl get networks.networking.gke.io",
+        )
+    return block
+
+
+def ships_tcpxo_runtime(refs: dict[str, ComponentRef]) -> bool:
+    """Whether some ref ships the GKE TCPXO training runtime."""
+    return any(
+        file.rpartition("/")[2].startswith(TCPXO_RUNTIME)
+        for ref in refs.values()
+        for file in ref.get("manifestFiles") or ()
+    )
+
+
+def _set(refs: dict[str, ComponentRef], name: str, path: list[str], value: Any) -> None:
+    ref = refs.get(name)
+    if ref is None:
+        return
+    from aicr.catalog.decode import REF_ORDER
+    from aicr.values.merge import deep_merge
+
+    wanted: Any = value
+    for key in reversed(path):
+        wanted = {key: wanted}
+    merged: Any = dict(ref)
+    merged["overrides"] = deep_merge(ref.get("overrides") or {}, wanted, null_deletes=False)
+    refs[name] = {key: merged[key] for key in REF_ORDER if key in merged}  # type: ignore[assignment]

@@ -1,0 +1,242 @@
+"""The post-condition of every resolution: what was asked for is what was applied (recipe spec 4.9).
+
+Every stated word must be carried by an applied overlay, and together they must be one supported
+combination; else the answer would be a generic recipe with a specific name. The node count never counts.
+``os`` is the only strict dimension: naming one may be demanded when it would change the outcome.
+"""
+
+from __future__ import annotations
+
+from aicr.catalog.criteria_values import FIELDS
+from aicr.errors import INVALID_REQUEST, AicrError
+from aicr.recipe.match import chain, maximal_leaves, stated_words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any, Final
+
+    from aicr.catalog.catalog import Catalog
+    from aicr.recipe.criteria import Criteria
+
+STRICT_DIMENSIONS: Final = ("os",)
+_SHOWN_NEIGHBOURS: Final = 3
+
+
+def check_coverage(
+    catalog: Catalog,
+    criteria: Criteria,
+    applied: Iterable[str],
+    *,
+    excluded: list[dict[str, str]] | None = None,
+    warnings: list[dict[str, str]] | None = None,
+) -> None:
+    """Refuse a recipe that does not cover the criteria it was asked for.
+
+    Args:
+        catalog: where the overlays are.
+        criteria: the query.
+        applied: names of the merged overlays.
+        excluded: overlays that a snapshot ruled out (``name``, ``reason``).
+        warnings: the constraint warnings that go with them.
+
+    Raises:
+        AicrError: INVALID_REQUEST; ``context`` holds ``uncovered`` or ``strictDimensions``.
+    """
+    query = criteria.stated()
+    if not query:
+        return
+    applied = [name for name in applied if name != "base"]
+    carried = [stated_words(catalog.overlays[name]) for name in applied]
+    uncovered = [
+        dimension
+        for dimension in query
+        if not any(words.get(dimension) == query[dimension] for words in carried)
+    ]
+    extra: dict[str, Any] = {}
+    if excluded:
+        extra["excludedOverlays"] = excluded
+    if warnings:
+        extra["constraintWarnings"] = warnings
+    if uncovered:
+        _refuse_uncovered(catalog, criteria, query, uncovered, excluded or [], extra)
+    if any(all(words.get(d) == v for d, v in query.items()) for words in carried):
+        return
+    _check_strict(catalog, criteria, query, applied, extra)
+
+
+def _refuse_uncovered(
+    catalog: Catalog,
+    criteria: Criteria,
+    query: dict[str, str],
+    uncovered: list[str],
+    excluded: list[dict[str, str]],
+    extra: dict[str, Any],
+) -> None:
+    clauses = []
+    details = []
+    for dimension in uncovered:
+        wanted = query[dimension]
+        completions = completion_tuples(catalog, query, dimension)
+        ruled_out = any(
+            stated_words(catalog.overlays[member]).get(dimension) == wanted
+            for entry in excluded
+            for member in chain(catalog, entry["name"])
+        )
+        clauses.append(_clause(criteria, dimension, wanted, completions, ruled_out))
+        details.append(
+            {
+                "dimension": dimension,
+                "requestedValue": wanted,
+                "validCompletions": completions,
+                "constraintExcluded": ruled_out,
+            }
+        )
+    raise AicrError(
+        INVALID_REQUEST,
+        "; ".join(clauses),
+        hint=_neighbours_hint(catalog, query),
+        context={"uncovered": details, **extra},
+    )
+
+
+def _clause(
+    criteria: Criteria,
+    dimension: str,
+    wanted: str,
+    completions: list[dict[str, str]],
+    ruled_out: bool,
+) -> str:
+    if not completions:
+        if ruled_out:
+            return (
+                f"{dimension} '{wanted}' for {criteria.as_text()} is provided only by overlays "
+                f"excluded by failing constraints (see excludedOverlays)"
+            )
+        return f"no recipe provides {dimension} '{wanted}' for {criteria.as_text()}"
+    keys = {tuple(completion) for completion in completions}
+    if len(keys) == 1 and len(completions[0]) == 1:
+        other = next(iter(completions[0]))
+        valid = ", ".join(sorted({completion[other] for completion in completions}))
+        return f"{dimension} '{wanted}' for {criteria.as_text()} requires {other} (valid: {valid})"
+    shown = ", ".join(f"({_tuple_text(completion)})" for completion in completions)
+    return f"{dimension} '{wanted}' requires additional criteria; supported combinations: {shown}"
+
+
+def completion_tuples(
+    catalog: Catalog, query: dict[str, str], dimension: str
+) -> list[dict[str, str]]:
+    """The smallest sets of further words with which some overlay would carry a stated word.
+
+    Duplicates, empty sets and strict supersets are dropped; sorted by size, then by text.
+    """
+    wanted = query[dimension]
+    found: dict[tuple[tuple[str, str], ...], None] = {}
+    for overlay in catalog.overlays.values():
+        if overlay["spec"].get("criteria") is None:
+            continue
+        words = stated_words(overlay)
+        if words.get(dimension) != wanted:
+            continue
+        if any(query[d] != words[d] for d in words if d in query):
+            continue
+        further = tuple((d, v) for d, v in words.items() if d not in query)
+        if further:
+            found[further] = None
+    minimal = [
+        entry for entry in found if not any(set(other) < set(entry) for other in found)
+    ]
+    minimal.sort(key=lambda entry: (len(entry), _tuple_text(dict(entry))))
+    return [dict(entry) for entry in minimal]
+
+
+def _tuple_text(words: dict[str, str]) -> str:
+    return ", ".join(f"{field}={words[field]}" for field in FIELDS if field in words)
+
+
+def _check_strict(
+    catalog: Catalog,
+    criteria: Criteria,
+    query: dict[str, str],
+    applied: list[str],
+    extra: dict[str, Any],
+) -> None:
+    reachable = {}
+    for dimension in STRICT_DIMENSIONS:
+        if dimension in query:
+            continue
+        declared = sorted(
+            {
+                words[dimension]
+                for words in map(stated_words, catalog.overlays.values())
+                if dimension in words
+            }
+        )
+        valid = [
+            value
+            for value in declared
+            if any(
+                member not in applied
+                for leaf in maximal_leaves(catalog, {**query, dimension: value})
+                for member in chain(catalog, leaf)
+            )
+        ]
+        if valid:
+            reachable[dimension] = valid
+    if not reachable:
+        return
+    asked = " and ".join(
+        f"{dimension} (valid: {', '.join(values)})" for dimension, values in reachable.items()
+    )
+    raise AicrError(
+        INVALID_REQUEST,
+        f"{criteria.as_text()} has no recipe covering that combination; specify {asked}",
+        hint=_neighbours_hint(catalog, query),
+        context={
+            "strictDimensions": [
+                {"dimension": dimension, "validValues": values}
+                for dimension, values in reachable.items()
+            ],
+            **extra,
+        },
+    )
+
+
+def neighbours(catalog: Catalog, query: dict[str, str]) -> list[dict[str, str]]:
+    """Supported combinations that share the most words with the query, best first.
+
+    Combinations are the words of overlays that no other overlay inherits from; at most three.
+    """
+    parents = {
+        ancestor for name in catalog.overlays for ancestor in _ancestors(catalog, name)
+    }
+    scored = []
+    for name, overlay in catalog.overlays.items():
+        words = stated_words(overlay)
+        if name in parents or not words or overlay["spec"].get("criteria") is None:
+            continue
+        shared = sum(words.get(d) == v for d, v in query.items())
+        conflicts = sum(d in words and words[d] != v for d, v in query.items())
+        if shared:
+            scored.append((conflicts - shared, len(words), _tuple_text(words), words))
+    scored.sort(key=lambda entry: entry[:3])
+    return [words for *_, words in scored[:_SHOWN_NEIGHBOURS]]
+
+
+def _ancestors(catalog: Catalog, name: str) -> tuple[str, ...]:
+    try:
+        return chain(catalog, name)[:-1]
+    except AicrError:
+        # A broken chain of an overlay that the query does not select is reported when it is selected.
+        return ()
+
+
+def _neighbours_hint(catalog: Catalog, query: dict[str, str]) -> str:
+    near = neighbours(catalog, query)
+    if not near:
+        return ""
+    shown = " | ".join(
+        " ".join(f"--{field} {words[field]}" for field in FIELDS if field in words)
+        for words in near
+    )
+    return f"nearest that resolve: {shown}"

@@ -1,0 +1,403 @@
+"""Resolution: from criteria and a catalogue to one recipe (recipe spec 4.10).
+
+The steps, in order: select leaves, merge, mixins, snapshot filters, coverage, profile, typed
+configuration, registry defaults, dependency checks, coherence, order. Everything up to the copy that is
+handed out depends only on the leaves and the choices made, so it is kept in the catalogue's scratch
+cache; the catalogue itself is never changed.
+"""
+
+from __future__ import annotations
+
+from aicr.catalog.decode import PHASES, REF_ORDER
+from aicr.catalog.dependencies import check_dependencies, deployment_order, toggle_warnings
+from aicr.catalog.registry import apply_defaults
+from aicr.contract.documents import V1, V1BETA2
+from aicr.errors import AicrError, invalid
+from aicr.recipe import configuration as typed
+from aicr.recipe import criteria as words
+from aicr.recipe import profile as profiles
+from aicr.recipe.coherence import canonical_type, check_coherence, check_duplicates
+from aicr.recipe.coverage import check_coverage
+from aicr.recipe.match import chain, maximal_leaves
+from aicr.recipe.merge import Composition, compose
+from aicr.recipe.mixins import apply_mixins
+from aicr.values.merge import copy_tree
+from aicr.version import __version__
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any, Final
+
+    from aicr.catalog.catalog import Catalog
+    from aicr.catalog.types import ComponentRef
+    from aicr.recipe.criteria import Criteria
+    from aicr.recipe.filtering import Verdicts
+    from aicr.recipe.types import RecipeMetadataBlock, RecipeResult, SelectedProfile
+
+ONLY_BASE: Final = "no environment-specific overlays matched, using base configuration only"
+
+
+class Recipe:
+    """A resolved recipe: the document, and the catalogue its files are in.
+
+    Attributes:
+        document: the RecipeResult in wire form and order.
+        catalog: where values files and manifests of the refs are found.
+        warnings: what a person should know about this resolution, in order.
+        relaxed: criteria that a snapshot implied and that were dropped to find a recipe.
+    """
+
+    __slots__ = ("catalog", "document", "relaxed", "warnings")
+
+    def __init__(
+        self,
+        document: RecipeResult,
+        catalog: Catalog,
+        *,
+        warnings: list[str] | None = None,
+        relaxed: list[str] | None = None,
+    ) -> None:
+        self.document = document
+        self.catalog = catalog
+        self.warnings: list[str] = warnings or []
+        self.relaxed: list[str] = relaxed or []
+
+    def to_yaml(self) -> str:
+        """The document as YAML: the same bytes for the same inputs."""
+        from aicr.yamlio.write import dump
+
+        return dump(self.document)
+
+
+class _Merged:
+    """A composition with its mixins applied."""
+
+    __slots__ = ("brought", "composition", "leaves", "warnings")
+
+    def __init__(
+        self,
+        composition: Composition,
+        leaves: tuple[str, ...],
+        brought: dict[str, str],
+        warnings: list[str],
+    ) -> None:
+        self.composition = composition
+        self.leaves = leaves
+        self.brought = brought
+        self.warnings = warnings
+
+
+class _Body:
+    """The finished part of a recipe that depends on leaves and choices only."""
+
+    __slots__ = ("configuration", "constraints", "order", "refs", "selected", "validation")
+
+    def __init__(self) -> None:
+        self.refs: list[ComponentRef] = []
+        self.constraints: list[Any] = []
+        self.order: list[str] = []
+        self.validation: dict[str, Any] = {}
+        self.selected: SelectedProfile | None = None
+        self.configuration: dict[str, Any] = {}
+
+
+def resolve(
+    catalog: Catalog,
+    criteria: Criteria,
+    *,
+    snapshot: Any = None,
+    coverage: bool = True,
+    profile: str = "",
+    configuration: dict[str, Any] | None = None,
+    strict: bool = False,
+    derived: Iterable[str] = (),
+    version: str = __version__,
+) -> Recipe:
+    """The recipe for *criteria*.
+
+    Args:
+        catalog: what there is to combine.
+        criteria: what the person has.
+        snapshot: a Snapshot document; overlays whose constraints it fails are left out.
+        coverage: refuse a recipe that does not cover every stated criterion; switched off only to
+            compare with the original's goldens (decision 50).
+        profile: ``name=value``, or empty for the declared default.
+        configuration: typed choices (recipe spec 4.12).
+        strict: accept only criteria values of the built-in catalogue.
+        derived: criteria fields that a snapshot implied, not the person; they may be dropped once.
+        version: tool version to write into the document.
+
+    Raises:
+        AicrError: INVALID_REQUEST for criteria, coverage, merge, profile, configuration or coherence
+            problems; NOT_FOUND for an unknown mixin; what a constraint that cannot be evaluated gave.
+    """
+    words.check(criteria, catalog, strict=strict)
+    options = {
+        "snapshot": snapshot,
+        "coverage": coverage,
+        "profile": profile,
+        "configuration": configuration or {},
+        "version": version,
+    }
+    try:
+        return _resolve(catalog, criteria, **options)
+    except AicrError as error:
+        relaxable = _relaxable(error, criteria, set(derived)) if snapshot is not None else []
+        if not relaxable:
+            raise
+    recipe = _resolve(
+        catalog, criteria.replaced(**dict.fromkeys(relaxable, "")), **options
+    )
+    recipe.relaxed = relaxable
+    recipe.warnings[:0] = [
+        f"{field} '{criteria.get(field)}' was read from the snapshot, and no recipe covers it: "
+        f"resolved without it"
+        for field in relaxable
+    ]
+    return recipe
+
+
+def _relaxable(error: AicrError, criteria: Criteria, derived: set[str]) -> list[str]:
+    """Dimensions that may be dropped after a coverage error (recipe spec 1.10), or none."""
+    uncovered = error.context.get("uncovered") or []
+    fields = [entry["dimension"] for entry in uncovered]
+    if not fields or any(entry["constraintExcluded"] for entry in uncovered):
+        return []
+    if not set(fields) <= derived or not set(criteria.stated()) - set(fields):
+        return []
+    return fields
+
+
+def _resolve(
+    catalog: Catalog,
+    criteria: Criteria,
+    *,
+    snapshot: Any,
+    coverage: bool,
+    profile: str,
+    configuration: dict[str, Any],
+    version: str,
+) -> Recipe:
+    selection = profiles.parse_selection(profile)
+    typed.check_configuration(configuration, criteria)
+    leaves = maximal_leaves(catalog, criteria.stated())
+    verdicts: Verdicts | None = None
+    if snapshot is None:
+        merged = _merge(catalog, leaves)
+    else:
+        merged, verdicts = _merge_filtered(catalog, leaves, snapshot)
+    applied = merged.composition.applied
+    if coverage:
+        check_coverage(
+            catalog,
+            criteria,
+            applied,
+            excluded=verdicts.excluded if verdicts else None,  # type: ignore[arg-type]
+            warnings=verdicts.warnings if verdicts else None,  # type: ignore[arg-type]
+        )
+    body = _finish(catalog, criteria, merged, selection, configuration)
+    if snapshot is not None and body.selected is not None:
+        chosen = profiles.choose(merged.composition, selection)
+        if chosen is not None:
+            profiles.check_against_snapshot(*chosen, snapshot)
+    warnings = [*merged.warnings]
+    if applied == ["base"]:
+        warnings.append(ONLY_BASE)
+    warnings += toggle_warnings(body.refs)
+    document = _document(criteria, applied, body, verdicts, snapshot, version)
+    return Recipe(document, catalog, warnings=warnings)
+
+
+def _merge(catalog: Catalog, leaves: tuple[str, ...]) -> _Merged:
+    cache: dict[tuple[str, ...], _Merged] = catalog.cache.setdefault("merged", {})
+    found = cache.get(leaves)
+    if found is None:
+        chains = [chain(catalog, leaf) for leaf in leaves]
+        specs = {
+            name: catalog.overlays[name]["spec"] for members in chains for name in members
+        }
+        composition = compose(catalog.base["spec"], chains, specs)
+        brought, warnings = apply_mixins(composition, catalog)
+        found = _Merged(composition, leaves, brought, warnings)
+        cache[leaves] = found
+    return found
+
+
+def _merge_filtered(
+    catalog: Catalog, leaves: tuple[str, ...], snapshot: Any
+) -> tuple[_Merged, Verdicts]:
+    from aicr.recipe.filtering import Verdicts, filter_by_mixins, filter_leaves
+
+    verdicts = Verdicts()
+    before = _declarations(catalog, leaves)
+    kept = filter_leaves(catalog, leaves, snapshot, verdicts)
+    merged = _merge(catalog, kept)
+    remaining = filter_by_mixins(
+        catalog,
+        kept,
+        merged.brought,
+        merged.composition.constraints,
+        snapshot,
+        verdicts,
+    )
+    if remaining != kept:
+        merged = _merge(catalog, remaining)
+    for name in before:
+        if name not in merged.composition.applied:
+            raise invalid(
+                f'profile declaration from overlay "{name}" was removed by snapshot constraint '
+                f"filtering",
+                context={
+                    "excludedOverlays": verdicts.excluded,
+                    "constraintWarnings": verdicts.warnings,
+                },
+            )
+    return merged, verdicts
+
+
+def _declarations(catalog: Catalog, leaves: tuple[str, ...]) -> list[str]:
+    return [
+        name
+        for leaf in leaves
+        for name in chain(catalog, leaf)
+        if catalog.overlays[name]["spec"].get("profile") is not None
+    ]
+
+
+def _finish(
+    catalog: Catalog,
+    criteria: Criteria,
+    merged: _Merged,
+    selection: tuple[str, str],
+    configuration: dict[str, Any],
+) -> _Body:
+    plain = not configuration and criteria.platform != "slurm"
+    key = (merged.leaves, selection)
+    cache: dict[Any, _Body] = catalog.cache.setdefault("bodies", {})
+    if plain and key in cache:
+        return cache[key]
+    composition = _fork(merged.composition)
+    body = _Body()
+    chosen = profiles.choose(composition, selection)
+    if chosen is not None:
+        body.selected = profiles.apply_profile(composition, *chosen)
+    body.configuration = typed.apply_configuration(composition.refs, configuration, criteria)
+    body.refs = _finished_refs(catalog, composition)
+    check_duplicates(body.refs)
+    try:
+        check_dependencies(body.refs)
+    except AicrError as error:
+        raise AicrError(
+            error.code, "merged recipe validation failed", hint=error.hint
+        ) from error
+    check_coherence(body.refs)
+    body.order = deployment_order(body.refs)
+    body.constraints = [composition.constraints[name] for name in sorted(composition.constraints)]
+    body.validation = _finished_phases(composition)
+    if plain:
+        cache[key] = body
+    return body
+
+
+def _fork(composition: Composition) -> Composition:
+    """A composition that can be changed entry by entry without touching the original."""
+    forked = Composition()
+    forked.applied = composition.applied
+    forked.constraints = dict(composition.constraints)
+    forked.refs = dict(composition.refs)
+    forked.validation = dict(composition.validation)
+    forked.mixins = composition.mixins
+    forked.profiles = composition.profiles
+    return forked
+
+
+def _finished_refs(catalog: Catalog, composition: Composition) -> list[ComponentRef]:
+    finished = []
+    for name in sorted(composition.refs):
+        ref: Any = copy_tree(composition.refs[name])
+        ref["type"] = canonical_type(ref.get("type") or "")
+        entry = catalog.registry.get(name)
+        if entry is not None:
+            apply_defaults(ref, entry)
+            _hydrate_asserts(ref, entry, catalog)
+        ref.setdefault("source", "")
+        finished.append({key: ref[key] for key in REF_ORDER if key in ref})
+    return finished  # type: ignore[return-value]
+
+
+def _hydrate_asserts(ref: Any, entry: Any, catalog: Catalog) -> None:
+    """Put the text of the registry's assert file into the ref (recipe spec 3.5)."""
+    file = (entry.get("healthCheck") or {}).get("assertFile")
+    if not file or ref.get("healthCheckSkip") or ref.get("healthCheckAsserts"):
+        return
+    try:
+        ref["healthCheckAsserts"] = catalog.tree.read_text(file)
+    except AicrError as error:
+        raise AicrError(
+            error.code,
+            f'failed to read healthCheck.assertFile for component "{ref["name"]}" from "{file}"',
+        ) from error
+
+
+def _finished_phases(composition: Composition) -> dict[str, Any]:
+    phases = {}
+    for name in PHASES:
+        block = {
+            key: value
+            for key, value in (composition.validation.get(name) or {}).items()
+            if value not in ("", [], {}, None)
+        }
+        if block:
+            phases[name] = block
+    return phases
+
+
+def _document(
+    criteria: Criteria,
+    applied: list[str],
+    body: _Body,
+    verdicts: Verdicts | None,
+    snapshot: Any,
+    version: str,
+) -> RecipeResult:
+    metadata: RecipeMetadataBlock = {}
+    if version:
+        metadata["version"] = version
+    metadata["appliedOverlays"] = list(applied)
+    if verdicts is not None:
+        if verdicts.excluded:
+            metadata["excludedOverlays"] = verdicts.excluded
+        if verdicts.warnings:
+            metadata["constraintWarnings"] = verdicts.warnings
+    state = _driver_state(snapshot) if snapshot is not None else ""
+    if state:
+        metadata["gpuDriverState"] = state
+    if body.selected is not None:
+        metadata["selectedProfile"] = copy_tree(body.selected)
+    beta = body.selected is not None or bool(body.configuration)
+    document: RecipeResult = {
+        "kind": "RecipeResult",
+        "apiVersion": V1BETA2 if beta else V1,
+        "metadata": metadata,
+        "criteria": criteria.document(),
+    }
+    if body.configuration:
+        document["configuration"] = copy_tree(body.configuration)
+    if body.constraints:
+        document["constraints"] = [constraint.copy() for constraint in body.constraints]
+    document["componentRefs"] = copy_tree(body.refs)
+    document["deploymentOrder"] = list(body.order)
+    if body.validation:
+        document["validation"] = copy_tree(body.validation)
+    return document
+
+
+def _driver_state(snapshot: Any) -> str:
+    """``preinstalled`` or ``absent`` as the snapshot's GPU reading says, else empty (spec 4.12)."""
+    from aicr.snapshot.document import reading
+
+    loaded = reading(snapshot, "GPU", "hardware", "driver-loaded")
+    if loaded is None:
+        return ""
+    return "preinstalled" if str(loaded).lower() == "true" else "absent"

@@ -1,0 +1,1 @@
+"""Values: merging, paths, versions, quantities and durations on plain documents."""

@@ -1,0 +1,193 @@
+"""Which components a bundle holds, and what is said about those it leaves out."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from aicr.bundle.overrides import Override, parse_overrides
+from aicr.bundle.selection import (
+    OVERRIDE_REMOVED,
+    RECIPE_DISABLES,
+    Selection,
+    check_present,
+    select,
+)
+from aicr.catalog.types import ComponentRef
+from aicr.errors import INVALID_REQUEST, AicrError
+from aicr.recipe.types import RecipeResult
+
+
+def ref(name: str, *dependencies: str, enabled: bool = True) -> ComponentRef:
+    """A component ref."""
+    made: ComponentRef = {"name": name, "type": "Helm"}
+    if dependencies:
+        made["dependencyRefs"] = list(dependencies)
+    if not enabled:
+        made["overrides"] = {"enabled": False}
+    return made
+
+
+def recipe(*refs: ComponentRef, **metadata: Any) -> RecipeResult:
+    """A recipe of these refs."""
+    return cast("RecipeResult", {"componentRefs": list(refs), "metadata": metadata})
+
+
+def overrides(*texts: str, json: bool = False) -> list[Override]:
+    """Overrides whose key is the component's name."""
+    found, _ = parse_overrides(
+        scalars=() if json else texts, files=(), jsons=texts if json else (), read_file=None
+    )
+    for override in found:
+        override.component = override.key
+    return found
+
+
+def chosen(made: RecipeResult, *texts: str) -> Selection:
+    """Select with `--set` switches."""
+    return select(made, overrides(*texts))
+
+
+@pytest.mark.covers("B10-1")
+@pytest.mark.parametrize("made", [{}, {"componentRefs": []}, {"componentRefs": None}])
+def test_a_recipe_without_components_is_refused(made: dict[str, Any]) -> None:
+    """There is nothing to bundle."""
+    with pytest.raises(AicrError, match="no component references") as caught:
+        select(cast("RecipeResult", made), [])
+    assert caught.value.code == INVALID_REQUEST
+
+
+def test_a_disabled_component_is_left_out_with_its_reason() -> None:
+    """The recipe's own switch and the flag are told apart."""
+    selection = chosen(recipe(ref("a"), ref("b", enabled=False), ref("c")), "c:enabled=false")
+    assert [kept["name"] for kept in selection.refs] == ["a"]
+    assert selection.removed == {"b": RECIPE_DISABLES, "c": OVERRIDE_REMOVED}
+
+
+@pytest.mark.parametrize("text", ["1", "t", "T", "true", "TRUE", "True"])
+def test_switching_on_what_is_on_changes_nothing(text: str) -> None:
+    """Every spelling that Go reads as true is fine."""
+    selection = chosen(recipe(ref("a")), f"a:enabled={text}")
+    assert (selection.removed, len(selection.refs)) == ({}, 1)
+
+
+@pytest.mark.parametrize("text", ["0", "f", "F", "false", "FALSE", "False"])
+def test_every_go_spelling_of_false_switches_off(text: str) -> None:
+    """The set of spellings is that of ParseBool."""
+    assert chosen(recipe(ref("a"), ref("b")), f"a:enabled={text}").removed == {
+        "a": OVERRIDE_REMOVED
+    }
+
+
+@pytest.mark.covers("B10-20")
+@pytest.mark.parametrize("text", ["yes", "no", "on", "off", "", "tRUE", "null", " true", "2", "y"])
+def test_other_spellings_of_a_switch_are_refused(text: str) -> None:
+    """A misread switch would ship or drop a component by accident."""
+    with pytest.raises(AicrError, match="invalid --set enabled value") as caught:
+        chosen(recipe(ref("a")), f"a:enabled={text}")
+    assert caught.value.code == INVALID_REQUEST
+
+
+@pytest.mark.covers("B10-19", "R11-51", "C-072")
+def test_what_the_recipe_disables_cannot_be_enabled_for_one_bundle() -> None:
+    """Its values were never resolved for use; the message names the component and the flag."""
+    with pytest.raises(AicrError) as caught:
+        chosen(recipe(ref("a"), ref("b", enabled=False)), "b:enabled=true")
+    assert caught.value.code == INVALID_REQUEST
+    assert caught.value.message == (
+        'component "b" is disabled by the recipe and cannot be re-enabled with --set b:enabled=true'
+    )
+
+
+def test_switching_off_what_the_recipe_disables_is_allowed() -> None:
+    """The one override of an absent component that means something harmless."""
+    assert chosen(recipe(ref("a"), ref("b", enabled=False)), "b:enabled=false").removed == {
+        "b": RECIPE_DISABLES
+    }
+
+
+def test_a_bundle_of_nothing_is_refused() -> None:
+    """At least one component has to remain."""
+    with pytest.raises(AicrError, match="recipe has no enabled components after filtering"):
+        chosen(recipe(ref("a")), "a:enabled=false")
+
+
+def test_order_passes_through_what_is_left_out() -> None:
+    """A dependent waits for what the removed component waited for, at any depth."""
+    selection = chosen(
+        recipe(
+            ref("cert-manager"),
+            ref("nfd", "cert-manager"),
+            ref("middle", "nfd", enabled=False),
+            ref("gpu-operator", "middle", "other"),
+            ref("other"),
+        ),
+        "nfd:enabled=false",
+    )
+    by_name = {kept["name"]: kept for kept in selection.refs}
+    assert by_name["gpu-operator"]["dependencyRefs"] == ["cert-manager", "other"]
+
+
+def test_a_dependency_that_leads_nowhere_disappears() -> None:
+    """No ref of a bundle names a component that is not in it."""
+    selection = chosen(recipe(ref("a"), ref("b", "a")), "a:enabled=false")
+    assert selection.refs == [{"name": "b", "type": "Helm"}]
+
+
+def test_untouched_refs_keep_the_order_of_their_dependencies() -> None:
+    """Only refs that lose a dependency are rewritten, and the input never is."""
+    made = recipe(ref("a"), ref("b"), ref("c", "b", "a"), ref("d", "a"))
+    selection = chosen(made, "d:enabled=false")
+    assert selection.refs[2]["dependencyRefs"] == ["b", "a"]
+    assert made == recipe(ref("a"), ref("b"), ref("c", "b", "a"), ref("d", "a"))
+
+
+@pytest.mark.parametrize(
+    ("refs", "message"),
+    [
+        ([ref("a", "zz")], 'component "a" references unknown dependency "zz"'),
+        ([ref("a", "b"), ref("b", "c"), ref("c", "a")], "circular dependency detected: [a b c a]"),
+        ([ref("a"), ref("a")], 'duplicate component ref name "a"'),
+    ],
+)
+def test_a_broken_graph_is_refused(refs: list[ComponentRef], message: str) -> None:
+    """Unknown edges, circles and double names are errors of the recipe."""
+    with pytest.raises(AicrError) as caught:
+        select(recipe(*refs), [])
+    assert message in str(caught.value)
+
+
+@pytest.mark.covers("B10-18", "B8")
+@pytest.mark.parametrize("json", [False, True])
+@pytest.mark.parametrize("reason", [RECIPE_DISABLES, OVERRIDE_REMOVED])
+def test_an_override_of_an_absent_component_is_refused_with_the_reason(
+    reason: str, json: bool
+) -> None:
+    """An override that cannot take effect is never dropped in silence."""
+    with pytest.raises(AicrError) as caught:
+        check_present(overrides("foo:x=1", json=json), {"foo": reason})
+    flag = "--set-json" if json else "--set"
+    assert caught.value.code == INVALID_REQUEST
+    assert caught.value.message == (
+        f'{flag} foo:x cannot take effect: component "foo" is not in the generated bundle because '
+        f"{reason}. Drop the override, or keep the component in the bundle"
+    )
+
+
+def test_the_first_absent_component_in_key_order_is_reported_scalars_first() -> None:
+    """The report does not depend on the order of flags."""
+    removed = {"a": RECIPE_DISABLES, "b": RECIPE_DISABLES, "c": RECIPE_DISABLES}
+    found = [*overrides("a:x=1", json=True), *overrides("c:x=1", "b:x=1")]
+    with pytest.raises(AicrError, match="--set b:x"):
+        check_present(found, removed)
+
+
+def test_leaving_out_the_gpu_operator_on_nodes_without_driver_is_worth_a_note() -> None:
+    """Somebody else has to bring the driver then."""
+    refs = [ref("a"), ref("gpu-operator")]
+    (note,) = chosen(recipe(*refs, gpuDriverState="absent"), "gpu-operator:enabled=false").notes
+    assert "no GPU driver" in note
+    preinstalled = recipe(*refs, gpuDriverState="preinstalled")
+    assert chosen(preinstalled, "gpu-operator:enabled=false").notes == []
+    assert chosen(recipe(*refs, gpuDriverState="absent")).notes == []
