@@ -72,8 +72,8 @@ def compile_catalogue(root: Path) -> dict[str, str]:
 def write_modules(target: Path, modules: dict[str, str]) -> list[str]:
     """Write generated modules below *target*; returns their names, sorted.
 
-    Files are rewritten only when their text changed, and generated files that the compiler no
-    longer produces are removed.
+    Generated files that the compiler no longer produces are removed. Unchanged ones are written all
+    the same: a checkout tells a stale catalogue by its age before it compares content.
     """
     for name, text in modules.items():
         if not name.startswith(GENERATED_PREFIX):
@@ -83,8 +83,7 @@ def write_modules(target: Path, modules: dict[str, str]) -> list[str]:
             )
         path = target / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.is_file() or path.read_text(encoding="utf-8") != text:
-            path.write_text(text, encoding="utf-8", newline="\n")
+        path.write_text(text, encoding="utf-8", newline="\n")
     for old in sorted(target.glob(f"{GENERATED_PREFIX}*")):
         for file in sorted(old.rglob("*.py")) if old.is_dir() else [old]:
             if file.relative_to(target).as_posix() not in modules:

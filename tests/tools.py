@@ -1,8 +1,8 @@
 """Finds the real programs that some tests run: helm, kubectl, shellcheck, jq, bash.
 
 A missing program fails the test with the line that installs it, because a skipped check looks like
-a passed one. `AICR_SKIP_REAL_TOOLS=1` turns the failure into a skip with that reason, for machines on
-which the programs cannot be had.
+a passed one. `AICR_SKIP_REAL_TOOLS=1` turns the failure into a skip with that reason, for machines
+on which the programs cannot be had.
 """
 
 from __future__ import annotations

@@ -4,11 +4,11 @@ import subprocess
 from typing import Any
 
 import pytest
+from tests import tools
 
 from aicr.bundle import charts
 from aicr.errors import AicrError
 from aicr.yamlio import read
-from tests import tools
 
 AWKWARD = "it's $(id) `id` \\ \" ; & | * # é\tend"
 

@@ -3,11 +3,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from aicr.bundle import layout
-from aicr.bundle.plan import Component
-from aicr.errors import AicrError
-from aicr.yamlio import read
 from tests.bundle.sample_plans import (
     CONFIG_MAP,
     GPU_CHART,
@@ -16,6 +11,11 @@ from tests.bundle.sample_plans import (
     namespace_manifest,
     plan_of,
 )
+
+from aicr.bundle import layout
+from aicr.bundle.plan import Component
+from aicr.errors import AicrError
+from aicr.yamlio import read
 
 
 def dirs(*components: Component) -> list[str]:

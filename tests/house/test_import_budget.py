@@ -8,6 +8,7 @@ and our own modules.
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -15,16 +16,19 @@ from pathlib import Path
 
 import pytest
 
-SRC = Path(__file__).resolve().parents[2] / "src"
+ROOT = Path(__file__).resolve().parents[2]
 CRITERIA = (
     *("--service", "eks", "--accelerator", "h100", "--intent", "training"),
     *("--os", "ubuntu", "--platform", "kubeflow"),
 )
 
-#: Builds a parser and uses it: argparse loads gettext and locale only then.
+#: Builds a parser and uses it: argparse loads gettext and locale only then. The width is given
+#: because argparse imports shutil, and with it four compression modules, to ask for it.
 BASELINE = """
 import argparse, re, os, sys
-parser = argparse.ArgumentParser()
+parser = argparse.ArgumentParser(
+    formatter_class=lambda prog: argparse.HelpFormatter(prog=prog, width=80)
+)
 parser.add_argument("--x")
 parser.parse_args([])
 """
@@ -56,13 +60,31 @@ NEVER = [
     *("threading", "traceback", "typing", "yaml"),
 ]
 
+#: The C module behind sha256 is an extension file in some builds of Python; `__future__` is what
+#: postponed annotations cost.
+FREE = {"__future__", "_sha256", "_sha2"}
 
-def loaded(tmp_path: Path, body: str, arguments: Sequence[str] = ()) -> set[str]:
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package as a wheel lays it out.
+
+    Not the checkout, which also compares the age of `recipes/` with that of the compiled form and
+    reads the sources when they are younger.
+    """
+    found = tmp_path_factory.mktemp("site")
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "src" / "aicr", found / "aicr", ignore=ignore)
+    shutil.copytree(ROOT / "recipes", found / "aicr" / "catalog" / "_recipes")
+    return found
+
+
+def loaded(site: Path, tmp_path: Path, body: str, arguments: Sequence[str] = ()) -> set[str]:
     """The modules in memory after *body* ran in a fresh isolated interpreter."""
     target = tmp_path / "modules"
     code = "\n".join(
         [
-            f"import os, sys; sys.path.insert(0, {str(SRC)!r})",
+            f"import os, sys; sys.path.insert(0, {str(site)!r})",
             f"ARGUMENTS = {json.dumps(list(arguments))}; TARGET = {str(target)!r}; status = 0",
             body,
             REPORT,
@@ -89,22 +111,21 @@ def surplus(names: set[str], baseline: set[str]) -> list[str]:
         for name in names - baseline
         if name.partition(".")[0] != "aicr"
         and name not in sys.builtin_module_names
-        # The C module behind sha256, an extension file in some builds of Python.
-        and name not in {"_sha256", "_sha2"}
+        and name not in FREE
     )
 
 
 @pytest.fixture(scope="module")
-def baseline(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+def baseline(site: Path, tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     """What an argparse program loads without doing anything."""
-    return loaded(tmp_path_factory.mktemp("baseline"), BASELINE)
+    return loaded(site, tmp_path_factory.mktemp("baseline"), BASELINE)
 
 
 @pytest.fixture(scope="module")
-def recipe_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recipe_file(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recipe as our own writer prints it."""
     folder = tmp_path_factory.mktemp("recipe")
-    loaded(folder, RUN, ["recipe", *CRITERIA, "-o", "recipe.yaml"])
+    loaded(site, folder, RUN, ["recipe", *CRITERIA, "-o", "recipe.yaml"])
     return folder / "recipe.yaml"
 
 
@@ -118,31 +139,31 @@ def recipe_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ids=["recipe to a file", "recipe to stdout", "query"],
 )
 def test_resolving_imports_nothing_beyond_argparse_and_ours(
-    arguments: list[str], baseline: set[str], tmp_path: Path
+    arguments: list[str], site: Path, baseline: set[str], tmp_path: Path
 ) -> None:
     """recipe and query load only what argparse loads anyway, C built-ins and our modules."""
-    names = loaded(tmp_path, RUN, arguments)
+    names = loaded(site, tmp_path, RUN, arguments)
     assert surplus(names, baseline) == []
     assert sorted(names.intersection(NEVER)) == []
 
 
 def test_bundling_our_own_recipe_imports_nothing_beyond_argparse_and_ours(
-    recipe_file: Path, baseline: set[str], tmp_path: Path
+    recipe_file: Path, site: Path, baseline: set[str], tmp_path: Path
 ) -> None:
     """Bundle reads a recipe that we wrote without a YAML library and without hashlib."""
     arguments = ["bundle", "-r", str(recipe_file), "--deployer", "helm", "-o", "out"]
-    names = loaded(tmp_path, RUN, arguments)
+    names = loaded(site, tmp_path, RUN, arguments)
     assert surplus(names, baseline) == []
     assert sorted(names.intersection(NEVER)) == []
 
 
-def test_a_recipe_run_loads_no_part_of_the_bundler(tmp_path: Path) -> None:
+def test_a_recipe_run_loads_no_part_of_the_bundler(site: Path, tmp_path: Path) -> None:
     """Each command imports its own layers only."""
-    names = loaded(tmp_path, RUN, ["recipe", *CRITERIA, "-o", "recipe.yaml"])
+    names = loaded(site, tmp_path, RUN, ["recipe", *CRITERIA, "-o", "recipe.yaml"])
     assert sorted(name for name in names if name.startswith("aicr.bundle")) == []
 
 
-def test_importing_the_package_loads_nothing_of_it(tmp_path: Path) -> None:
+def test_importing_the_package_loads_nothing_of_it(site: Path, tmp_path: Path) -> None:
     """`import aicr` is free: its attributes load their modules when they are first used."""
-    names = loaded(tmp_path, "import aicr")
+    names = loaded(site, tmp_path, "import aicr")
     assert sorted(name for name in names if name.startswith("aicr.")) == []

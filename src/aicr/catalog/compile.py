@@ -15,7 +15,16 @@ from aicr.catalog import load
 from aicr.catalog.catalog import Catalog
 from aicr.catalog.tree import EMBEDDED, DirectoryTree
 
-_HEADER = '"""Generated from recipes/ by aicr.catalog.compile; do not edit."""\n\n'
+_HEADER = '''\
+"""Generated from recipes/ by aicr.catalog.compile; do not edit."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+'''
 
 
 def digest(root: str) -> str:
@@ -57,7 +66,7 @@ def compile_tree(root: str) -> dict[str, str]:
 
 
 def _assign(name: str, value: Any) -> str:
-    return f"{name} = {pformat(value, width=120, sort_dicts=False)}\n"
+    return f"{name}: Any = {pformat(value, width=120, sort_dicts=False)}\n"
 
 
 def _values(catalog: Catalog) -> dict[str, Any]:

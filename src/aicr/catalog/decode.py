@@ -7,6 +7,17 @@ words that readers disagree on (decision 43).
 
 from __future__ import annotations
 
+from aicr.catalog.fields import (
+    CONSTRAINT_KEYS,
+    CRITERIA_STRINGS,
+    PHASE_KEYS,
+    PHASES,
+    REF_BOOLS,
+    REF_LISTS,
+    REF_ORDER,
+    REF_STRINGS,
+    SPEC_KEYS,
+)
 from aicr.contract.documents import type_name
 from aicr.errors import invalid, nearest
 from aicr.values import durations
@@ -14,7 +25,7 @@ from aicr.yamlio import read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Final
+    from typing import Any
 
     from aicr.catalog.types import (
         ComponentRef,
@@ -27,55 +38,6 @@ if TYPE_CHECKING:
     )
 
     Path = tuple[str | int, ...]
-
-REF_STRINGS: Final = (
-    "name",
-    "namespace",
-    "chart",
-    "type",
-    "source",
-    "version",
-    "tag",
-    "valuesFile",
-    "path",
-    "healthCheckAsserts",
-)
-REF_LISTS: Final = ("patches", "dependencyRefs", "manifestFiles", "preManifestFiles")
-REF_BOOLS: Final = ("cleanup", "healthCheckSkip")
-#: Fields of a component ref in the order they are written (recipe spec 4.1).
-REF_ORDER: Final = (
-    "name",
-    "namespace",
-    "chart",
-    "type",
-    "source",
-    "version",
-    "tag",
-    "valuesFile",
-    "overrides",
-    "patches",
-    "dependencyRefs",
-    "manifestFiles",
-    "preManifestFiles",
-    "path",
-    "cleanup",
-    "expectedResources",
-    "healthCheckAsserts",
-    "healthCheckSkip",
-)
-PHASES: Final = ("readiness", "deployment", "performance", "conformance")
-PHASE_KEYS: Final = ("timeout", "constraints", "checks", "nodeSelection", "infrastructure")
-CONSTRAINT_KEYS: Final = ("name", "value", "severity", "remediation", "unit")
-SPEC_KEYS: Final = (
-    "base",
-    "criteria",
-    "mixins",
-    "constraints",
-    "componentRefs",
-    "validation",
-    "profile",
-)
-CRITERIA_STRINGS: Final = ("service", "accelerator", "intent", "os", "platform")
 
 
 class Decoder:
@@ -93,15 +55,17 @@ class Decoder:
         """``file:line:column`` of a path."""
         return self.positions.where(path)
 
-    def map(self, value: Any, path: Path, field: str) -> dict[str, Any]:
+    def as_map(self, value: Any, path: Path, field: str) -> dict[str, Any]:
         """A map; absent is empty."""
         if value is None:
             return {}
         if not isinstance(value, dict):
-            raise invalid(f"{field} must be a map, found {type_name(value)}", where=self.where(path))
+            raise invalid(
+                f"{field} must be a map, found {type_name(value)}", where=self.where(path)
+            )
         return value
 
-    def list(self, value: Any, path: Path, field: str) -> list[Any]:
+    def as_list(self, value: Any, path: Path, field: str) -> list[Any]:
         """A list; absent is empty."""
         if value is None:
             return []
@@ -111,7 +75,7 @@ class Decoder:
             )
         return value
 
-    def string(self, value: Any, path: Path, field: str) -> str:
+    def as_text(self, value: Any, path: Path, field: str) -> str:
         """A text; absent is empty."""
         if value is None:
             return ""
@@ -119,7 +83,7 @@ class Decoder:
             return value
         return read.require_string(value, self.positions, path, field)
 
-    def bool(self, value: Any, path: Path, field: str) -> bool:
+    def as_bool(self, value: Any, path: Path, field: str) -> bool:
         """A boolean; absent is false."""
         if value is None:
             return False
@@ -129,11 +93,11 @@ class Decoder:
             )
         return value
 
-    def strings(self, value: Any, path: Path, field: str) -> list[str]:
+    def as_texts(self, value: Any, path: Path, field: str) -> list[str]:
         """A list of texts."""
         return [
-            self.string(item, (*path, index), f"{field}[{index}]")
-            for index, item in enumerate(self.list(value, path, field))
+            self.as_text(item, (*path, index), f"{field}[{index}]")
+            for index, item in enumerate(self.as_list(value, path, field))
         ]
 
     def known_keys(self, value: dict[str, Any], known: tuple[str, ...], path: Path) -> None:
@@ -152,13 +116,13 @@ class Decoder:
     def constraints(self, value: Any, path: Path, field: str) -> list[Constraint]:
         """A list of constraints; name and value are required texts."""
         found: list[Constraint] = []
-        for index, item in enumerate(self.list(value, path, field)):
+        for index, item in enumerate(self.as_list(value, path, field)):
             place = (*path, index)
-            entry = self.map(item, place, f"{field}[{index}]")
+            entry = self.as_map(item, place, f"{field}[{index}]")
             self.known_keys(entry, CONSTRAINT_KEYS, place)
             constraint: Any = {}
             for key in CONSTRAINT_KEYS:
-                text = self.string(entry.get(key), (*place, key), f"{field}[{index}].{key}")
+                text = self.as_text(entry.get(key), (*place, key), f"{field}[{index}].{key}")
                 if text or key in ("name", "value"):
                     constraint[key] = text
             if not constraint["name"]:
@@ -170,9 +134,9 @@ class Decoder:
         """A list of component refs."""
         found: list[ComponentRef] = []
         seen: dict[str, int] = {}
-        for index, item in enumerate(self.list(value, path, "componentRefs")):
+        for index, item in enumerate(self.as_list(value, path, "componentRefs")):
             place = (*path, index)
-            entry = self.map(item, place, f"componentRefs[{index}]")
+            entry = self.as_map(item, place, f"componentRefs[{index}]")
             ref = self.ref(entry, place)
             name = ref.get("name", "")
             if not name:
@@ -198,20 +162,20 @@ class Decoder:
                 continue
             here = (*place, key)
             if key in REF_STRINGS:
-                ref[key] = self.string(entry[key], here, key)
+                ref[key] = self.as_text(entry[key], here, key)
             elif key in REF_LISTS:
-                ref[key] = self.strings(entry[key], here, key)
+                ref[key] = self.as_texts(entry[key], here, key)
             elif key in REF_BOOLS:
-                ref[key] = self.bool(entry[key], here, key)
+                ref[key] = self.as_bool(entry[key], here, key)
             elif key == "overrides":
-                ref[key] = self.map(entry[key], here, key)
+                ref[key] = self.as_map(entry[key], here, key)
             else:
                 ref[key] = [
                     {
-                        name: self.string(value, (*here, index, name), name)
-                        for name, value in self.map(item, (*here, index), key).items()
+                        name: self.as_text(value, (*here, index, name), name)
+                        for name, value in self.as_map(item, (*here, index), key).items()
                     }
-                    for index, item in enumerate(self.list(entry[key], here, key))
+                    for index, item in enumerate(self.as_list(entry[key], here, key))
                 ]
         for key in ("manifestFiles", "preManifestFiles"):
             for index, file in enumerate(ref.get(key, ())):
@@ -224,38 +188,39 @@ class Decoder:
 
     def phase(self, value: Any, path: Path) -> Phase:
         """One validation phase; a present empty list is kept, because it clears (spec 4.5)."""
-        entry = self.map(value, path, str(path[-1]))
+        entry = self.as_map(value, path, str(path[-1]))
         self.known_keys(entry, PHASE_KEYS, path)
         phase: Phase = {}
         if entry.get("timeout") is not None:
-            phase["timeout"] = self.string(entry["timeout"], (*path, "timeout"), "timeout")
+            phase["timeout"] = self.as_text(entry["timeout"], (*path, "timeout"), "timeout")
             durations.parse(phase["timeout"])
         if entry.get("constraints") is not None:
             here = (*path, "constraints")
             phase["constraints"] = self.constraints(entry["constraints"], here, "constraints")
         if entry.get("checks") is not None:
-            phase["checks"] = self.strings(entry["checks"], (*path, "checks"), "checks")
+            phase["checks"] = self.as_texts(entry["checks"], (*path, "checks"), "checks")
         if entry.get("nodeSelection") is not None:
             here = (*path, "nodeSelection")
-            phase["nodeSelection"] = self.map(entry["nodeSelection"], here, "nodeSelection")
+            phase["nodeSelection"] = self.as_map(entry["nodeSelection"], here, "nodeSelection")
         if entry.get("infrastructure") is not None:
             here = (*path, "infrastructure")
-            phase["infrastructure"] = self.string(entry["infrastructure"], here, "infrastructure")
+            phase["infrastructure"] = self.as_text(entry["infrastructure"], here, "infrastructure")
         return phase
 
     def criteria(self, value: Any, path: Path) -> dict[str, Any]:
         """Criteria as written: texts trimmed and lower-cased, nodes an integer."""
-        entry = self.map(value, path, "criteria")
+        entry = self.as_map(value, path, "criteria")
         self.known_keys(entry, (*CRITERIA_STRINGS, "nodes"), path)
         found: dict[str, Any] = {}
         for key in CRITERIA_STRINGS:
             if entry.get(key) is not None:
-                found[key] = self.string(entry[key], (*path, key), key).strip().lower()
+                found[key] = self.as_text(entry[key], (*path, key), key).strip().lower()
         nodes = entry.get("nodes")
         if nodes is not None:
             if not isinstance(nodes, int) or isinstance(nodes, bool) or nodes < 0:
                 raise invalid(
-                    f"invalid nodes count: {nodes} (must be >= 0)", where=self.where((*path, "nodes"))
+                    f"invalid nodes count: {nodes} (must be >= 0)",
+                    where=self.where((*path, "nodes")),
                 )
             found["nodes"] = nodes
         return found
@@ -268,19 +233,19 @@ def overlay(decoder: Decoder, path: str, origin: str) -> Overlay:
         AicrError: INVALID_REQUEST with the place of what is wrong.
     """
     document = decoder.value
-    metadata = decoder.map(document.get("metadata"), ("metadata",), "metadata")
-    name = decoder.string(metadata.get("name"), ("metadata", "name"), "metadata.name")
+    metadata = decoder.as_map(document.get("metadata"), ("metadata",), "metadata")
+    name = decoder.as_text(metadata.get("name"), ("metadata", "name"), "metadata.name")
     if not name:
         raise invalid("metadata.name is required", where=decoder.where(("metadata",)))
-    raw = decoder.map(document.get("spec"), ("spec",), "spec")
+    raw = decoder.as_map(document.get("spec"), ("spec",), "spec")
     decoder.known_keys(raw, SPEC_KEYS, ("spec",))
     spec: OverlaySpec = {}
     if raw.get("base") is not None:
-        spec["base"] = decoder.string(raw["base"], ("spec", "base"), "base")
+        spec["base"] = decoder.as_text(raw["base"], ("spec", "base"), "base")
     if raw.get("criteria") is not None:
         spec["criteria"] = decoder.criteria(raw["criteria"], ("spec", "criteria"))
     if raw.get("mixins") is not None:
-        spec["mixins"] = decoder.strings(raw["mixins"], ("spec", "mixins"), "mixins")
+        spec["mixins"] = decoder.as_texts(raw["mixins"], ("spec", "mixins"), "mixins")
     if raw.get("constraints") is not None:
         here = ("spec", "constraints")
         spec["constraints"] = decoder.constraints(raw["constraints"], here, "constraints")
@@ -288,7 +253,7 @@ def overlay(decoder: Decoder, path: str, origin: str) -> Overlay:
         here = ("spec", "componentRefs")
         spec["componentRefs"] = decoder.refs(raw["componentRefs"], here, kind="")
     if raw.get("validation") is not None:
-        phases = decoder.map(raw["validation"], ("spec", "validation"), "validation")
+        phases = decoder.as_map(raw["validation"], ("spec", "validation"), "validation")
         for phase in phases:
             if phase not in PHASES:
                 near = nearest(phase, list(PHASES))
@@ -317,12 +282,12 @@ def mixin(decoder: Decoder, path: str) -> Mixin:
     """
     document = decoder.value
     decoder.known_keys(document, ("kind", "apiVersion", "metadata", "spec"), ())
-    metadata = decoder.map(document.get("metadata"), ("metadata",), "metadata")
+    metadata = decoder.as_map(document.get("metadata"), ("metadata",), "metadata")
     decoder.known_keys(metadata, ("name",), ("metadata",))
-    name = decoder.string(metadata.get("name"), ("metadata", "name"), "metadata.name")
+    name = decoder.as_text(metadata.get("name"), ("metadata", "name"), "metadata.name")
     if not name:
         raise invalid("metadata.name is required", where=decoder.where(("metadata",)))
-    raw = decoder.map(document.get("spec"), ("spec",), "spec")
+    raw = decoder.as_map(document.get("spec"), ("spec",), "spec")
     decoder.known_keys(raw, ("constraints", "componentRefs"), ("spec",))
     spec: Any = {}
     if raw.get("constraints") is not None:
@@ -343,18 +308,18 @@ def registry_entries(decoder: Decoder) -> list[RegistryEntry]:
         AicrError: INVALID_REQUEST with the place of what is wrong.
     """
     found: list[RegistryEntry] = []
-    components = decoder.list(decoder.value.get("components"), ("components",), "components")
+    components = decoder.as_list(decoder.value.get("components"), ("components",), "components")
     for index, item in enumerate(components):
         place: Path = ("components", index)
-        entry: Any = dict(decoder.map(item, place, f"components[{index}]"))
+        entry: Any = dict(decoder.as_map(item, place, f"components[{index}]"))
         for key in ("name", "displayName"):
             if key in entry:
-                entry[key] = decoder.string(entry[key], (*place, key), key)
+                entry[key] = decoder.as_text(entry[key], (*place, key), key)
         for key in ("helm", "kustomize", "healthCheck", "upgrades"):
             if key in entry:
-                block = decoder.map(entry[key], (*place, key), key)
+                block = decoder.as_map(entry[key], (*place, key), key)
                 entry[key] = {
-                    name: decoder.string(value, (*place, key, name), f"{key}.{name}")
+                    name: decoder.as_text(value, (*place, key, name), f"{key}.{name}")
                     for name, value in block.items()
                 }
         for key in (
@@ -365,7 +330,7 @@ def registry_entries(decoder: Decoder) -> list[RegistryEntry]:
             "mixinSafeOverridePaths",
         ):
             if key in entry:
-                entry[key] = decoder.strings(entry[key], (*place, key), key)
+                entry[key] = decoder.as_texts(entry[key], (*place, key), key)
         for key in (
             "gkeCriticalPriority",
             "hasSelfRefCRDs",
@@ -373,7 +338,7 @@ def registry_entries(decoder: Decoder) -> list[RegistryEntry]:
             "manifestsUseChartCRDs",
         ):
             if key in entry:
-                entry[key] = decoder.bool(entry[key], (*place, key), key)
+                entry[key] = decoder.as_bool(entry[key], (*place, key), key)
         if "nodeScheduling" in entry:
             _scheduling(decoder, entry["nodeScheduling"], (*place, "nodeScheduling"))
         if "podScheduling" in entry:
@@ -385,33 +350,33 @@ def registry_entries(decoder: Decoder) -> list[RegistryEntry]:
 
 
 def _scheduling(decoder: Decoder, value: Any, place: Path) -> None:
-    scheduling = decoder.map(value, place, "nodeScheduling")
-    decoder.strings(scheduling.get("nodeCountPaths"), (*place, "nodeCountPaths"), "nodeCountPaths")
+    scheduling = decoder.as_map(value, place, "nodeScheduling")
+    decoder.as_texts(scheduling.get("nodeCountPaths"), (*place, "nodeCountPaths"), "nodeCountPaths")
     for tier in ("system", "accelerated"):
         here = (*place, tier)
-        group = decoder.map(scheduling.get(tier), here, tier)
+        group = decoder.as_map(scheduling.get(tier), here, tier)
         for key in ("nodeSelectorPaths", "tolerationPaths", "taintPaths", "taintStrPaths"):
-            decoder.strings(group.get(key), (*here, key), key)
+            decoder.as_texts(group.get(key), (*here, key), key)
         for key in ("requireNodeSelector", "requireNodeSelectorIfStorageClassSet"):
-            decoder.bool(group.get(key), (*here, key), key)
+            decoder.as_bool(group.get(key), (*here, key), key)
 
 
 def _pod_scheduling(decoder: Decoder, value: Any, place: Path) -> None:
-    pods = decoder.map(value, place, "podScheduling")
-    workload = decoder.map(pods.get("workload"), (*place, "workload"), "workload")
+    pods = decoder.as_map(value, place, "podScheduling")
+    workload = decoder.as_map(pods.get("workload"), (*place, "workload"), "workload")
     key = "workloadSelectorPaths"
-    decoder.strings(workload.get(key), (*place, "workload", key), key)
+    decoder.as_texts(workload.get(key), (*place, "workload", key), key)
 
 
 def _validations(decoder: Decoder, value: Any, place: Path) -> None:
-    for index, item in enumerate(decoder.list(value, place, "validations")):
+    for index, item in enumerate(decoder.as_list(value, place, "validations")):
         here = (*place, index)
-        block = decoder.map(item, here, f"validations[{index}]")
-        function = decoder.string(block.get("function"), (*here, "function"), "function")
+        block = decoder.as_map(item, here, f"validations[{index}]")
+        function = decoder.as_text(block.get("function"), (*here, "function"), "function")
         if not function:
             raise invalid(f"validations[{index}]: function is required", where=decoder.where(here))
-        decoder.string(block.get("severity"), (*here, "severity"), "severity")
-        decoder.string(block.get("message"), (*here, "message"), "message")
-        conditions = decoder.map(block.get("conditions"), (*here, "conditions"), "conditions")
+        decoder.as_text(block.get("severity"), (*here, "severity"), "severity")
+        decoder.as_text(block.get("message"), (*here, "message"), "message")
+        conditions = decoder.as_map(block.get("conditions"), (*here, "conditions"), "conditions")
         for name, values in conditions.items():
-            decoder.strings(values, (*here, "conditions", name), name)
+            decoder.as_texts(values, (*here, "conditions", name), name)

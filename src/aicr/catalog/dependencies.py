@@ -162,9 +162,7 @@ def levels(refs: Sequence[ComponentRef]) -> list[list[str]]:
     try:
         order = deployment_order(refs)
     except AicrError as error:
-        raise invalid(
-            "cannot determine deployment levels: circular dependencies exist"
-        ) from error
+        raise invalid("cannot determine deployment levels: circular dependencies exist") from error
     depth: dict[str, int] = {}
     for name in order:
         depth[name] = 1 + max((depth[dependency] for dependency in waiting[name]), default=-1)

@@ -7,7 +7,7 @@ because the originals let one of them win silently.
 
 from __future__ import annotations
 
-from aicr.catalog import decode
+from aicr.catalog import decode, fields
 from aicr.catalog.catalog import Catalog
 from aicr.catalog.dependencies import check_dependencies
 from aicr.catalog.registry import Registry, check_entries
@@ -89,9 +89,7 @@ def _open(tree: DirectoryTree, path: str) -> tuple[Any, read.Positions]:
 
 
 def _decoder(tree: DirectoryTree, value: Any, positions: Any, *, strict: bool) -> decode.Decoder:
-    return decode.Decoder(
-        value, positions, strict=strict, require_quotes=tree.yaml_mode != "v3"
-    )
+    return decode.Decoder(value, positions, strict=strict, require_quotes=tree.yaml_mode != "v3")
 
 
 def _read_registry(tree: DirectoryTree, parts: Parts) -> list[RegistryEntry]:
@@ -280,9 +278,7 @@ def overlaid(lower: Catalog, path: str) -> Catalog:
                 hint="to replace a built-in overlay, put the file at the same relative path",
             )
         overlays[overlay["name"]] = overlay
-    mixins = {
-        name: mixin for name, mixin in lower.mixins.items() if mixin["path"] not in replaced
-    }
+    mixins = {name: mixin for name, mixin in lower.mixins.items() if mixin["path"] not in replaced}
     for mixin in parts.mixins:
         if mixin["name"] in mixins:
             raise invalid(
@@ -323,9 +319,9 @@ def taught_values(overlays: list[Overlay]) -> dict[str, dict[str, str]]:
 
     An embedded value stays embedded however often it is taught again (recipe spec 1.4).
     """
-    taught: dict[str, dict[str, str]] = {field: {} for field in decode.CRITERIA_STRINGS}
+    taught: dict[str, dict[str, str]] = {field: {} for field in fields.CRITERIA_STRINGS}
     for overlay in overlays:
-        for field in decode.CRITERIA_STRINGS:
+        for field in fields.CRITERIA_STRINGS:
             value = overlay["spec"].get("criteria", {}).get(field)
             if value and value != "any" and taught[field].get(value) != EMBEDDED:
                 taught[field][value] = overlay["origin"]

@@ -23,17 +23,18 @@ def decode_profile(decoder: Decoder, value: Any, place: Path) -> Profile:
     Raises:
         AicrError: INVALID_REQUEST naming the rule.
     """
-    raw = decoder.map(value, place, "profile")
+    raw = decoder.as_map(value, place, "profile")
     decoder.known_keys(raw, ("name", "description", "default", "values"), place)
-    name = decoder.string(raw.get("name"), (*place, "name"), "profile.name")
-    default = decoder.string(raw.get("default"), (*place, "default"), "profile.default")
+    name = decoder.as_text(raw.get("name"), (*place, "name"), "profile.name")
+    default = decoder.as_text(raw.get("default"), (*place, "default"), "profile.default")
     if not IDENTIFIER.fullmatch(name):
         raise invalid(
-            "profile name and value must match [A-Za-z0-9._-]+", where=decoder.where((*place, "name"))
+            "profile name and value must match [A-Za-z0-9._-]+",
+            where=decoder.where((*place, "name")),
         )
     values: dict[str, ProfileValue] = {}
     lowered: dict[str, str] = {}
-    entries = decoder.map(raw.get("values"), (*place, "values"), "profile.values")
+    entries = decoder.as_map(raw.get("values"), (*place, "values"), "profile.values")
     for key, item in entries.items():
         here = (*place, "values", key)
         if not IDENTIFIER.fullmatch(key):
@@ -57,18 +58,18 @@ def decode_profile(decoder: Decoder, value: Any, place: Path) -> Profile:
     profile: Profile = {"name": name, "default": default, "values": values}
     if raw.get("description"):
         here = (*place, "description")
-        profile["description"] = decoder.string(raw["description"], here, "description")
+        profile["description"] = decoder.as_text(raw["description"], here, "description")
     _check_totality(profile, decoder.where(place))
     return profile
 
 
 def _value(decoder: Decoder, item: Any, here: Path) -> ProfileValue:
-    entry = decoder.map(item, here, "profile value")
+    entry = decoder.as_map(item, here, "profile value")
     decoder.known_keys(
         entry, ("advertiser", "constraints", "readinessConstraints", "componentRefs"), here
     )
     value: ProfileValue = {}
-    advertiser = decoder.string(entry.get("advertiser"), (*here, "advertiser"), "advertiser")
+    advertiser = decoder.as_text(entry.get("advertiser"), (*here, "advertiser"), "advertiser")
     if advertiser not in ("", "external"):
         raise invalid(
             f'advertiser must be "external" or absent, found "{advertiser}"',
@@ -84,21 +85,21 @@ def _value(decoder: Decoder, item: Any, here: Path) -> ProfileValue:
         value["readinessConstraints"] = decoder.constraints(
             entry["readinessConstraints"], place, "readinessConstraints"
         )
-    refs = decoder.list(entry.get("componentRefs"), (*here, "componentRefs"), "componentRefs")
+    refs = decoder.as_list(entry.get("componentRefs"), (*here, "componentRefs"), "componentRefs")
     for index, ref in enumerate(refs):
         place = (*here, "componentRefs", index)
-        block = decoder.map(ref, place, "componentRef")
+        block = decoder.as_map(ref, place, "componentRef")
         for key in block:
             if key not in ("name", "overrides"):
                 raise invalid(
                     f'a profile may only set name and overrides of a component, not "{key}"',
                     where=decoder.where((*place, key)),
                 )
-        overrides = decoder.map(block.get("overrides"), (*place, "overrides"), "overrides")
+        overrides = decoder.as_map(block.get("overrides"), (*place, "overrides"), "overrides")
         _check_overrides(overrides, decoder, (*place, "overrides"))
         value.setdefault("componentRefs", []).append(
             {
-                "name": decoder.string(block.get("name"), (*place, "name"), "name"),
+                "name": decoder.as_text(block.get("name"), (*place, "name"), "name"),
                 "overrides": overrides,
             }
         )
@@ -113,7 +114,8 @@ def _check_overrides(value: Any, decoder: Decoder, place: Path) -> None:
             here = (*place, key)
             if not key or "." in key:
                 raise invalid(
-                    f'profile override key "{key}" is empty or holds a dot', where=decoder.where(here)
+                    f'profile override key "{key}" is empty or holds a dot',
+                    where=decoder.where(here),
                 )
             if key == "enabled" and place[-1] == "overrides":
                 raise invalid("a profile may not set enabled", where=decoder.where(here))

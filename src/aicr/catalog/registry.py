@@ -119,7 +119,7 @@ def _shared_names(entries: list[RegistryEntry]) -> list[str]:
     for entry in entries:
         for key in entry.get("valueOverrideKeys") or ():
             first = owner.setdefault(key, entry.get("name") or "")
-            taken = first != entry.get("name") and first or (key in names and key)
+            taken = (first != entry.get("name") and first) or (key in names and key)
             if taken and taken != entry.get("name"):
                 problems.append(
                     f'duplicate valueOverrideKey "{key}": used by both {taken} and {entry["name"]}'

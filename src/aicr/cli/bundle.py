@@ -80,7 +80,9 @@ def _many(group: Any, *flags: str, **options: Any) -> None:
 def execute(arguments: argparse.Namespace, console: Console) -> int:
     """Load, plan, generate, write, and say what was done."""
     if arguments.recipe is None:
-        raise invalid("flag --recipe is required", hint="make one with: aicr recipe … -o recipe.yaml")
+        raise invalid(
+            "flag --recipe is required", hint="make one with: aicr recipe … -o recipe.yaml"
+        )
     if arguments.output is None:
         raise invalid("flag --output is required", hint="name the folder to create: -o bundle")
     if arguments.output.startswith("oci://"):

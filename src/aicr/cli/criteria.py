@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aicr.catalog.criteria_values import FIELDS
-from aicr.catalog.decode import CRITERIA_STRINGS
+from aicr.catalog.fields import CRITERIA_STRINGS
 from aicr.cli.arguments import Parser, whole_number
 from aicr.cli.sources import read_input
 from aicr.errors import AicrError, invalid
@@ -36,7 +36,9 @@ def add_flags(parser: Parser) -> None:
     _once(group, "--criteria", metavar="FILE", help="RecipeCriteria file or address; flags win")
     _once(group, "--snapshot", "-s", metavar="FILE", help="Snapshot of the cluster; flags win")
     choices = parser.add_argument_group("choices")
-    _once(choices, "--profile", metavar="NAME=VALUE", help="value of the profile the recipe declares")
+    _once(
+        choices, "--profile", metavar="NAME=VALUE", help="value of the profile the recipe declares"
+    )
     _once(choices, "--slurm-accounting-mode", metavar="MODE", help="slurm recipes only")
     _once(choices, "--runtime-inventory", metavar="STATE", help="enabled or disabled")
     _once(
@@ -95,9 +97,7 @@ def resolve_arguments(arguments: argparse.Namespace, console: Console) -> Recipe
             stated[field] = value
             derived.append(field)
         elif field in FIELDS and normalise(field, stated[field]) != value:
-            console.warn(
-                f"--{field} {stated[field]} overrides what the snapshot says ({value})"
-            )
+            console.warn(f"--{field} {stated[field]} overrides what the snapshot says ({value})")
     criteria = Criteria(**stated)
     check_not_empty(criteria, NO_CRITERIA)
     recipe = resolve(

@@ -67,7 +67,7 @@ def main(argv: Sequence[str], console: Console | None = None) -> int:
     except KeyboardInterrupt:
         console.error(AicrError(CANCELED, "interrupted; nothing was left half written"))
         return 130
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         console.error(_as_bug(error))
         return 8
 

@@ -116,8 +116,10 @@ class _Alternative:
         """Whether every value of *other* is one of this alternative, as far as bounds tell."""
         if self.required is not None or other.required is not None:
             return self.text == other.text
-        if not self.excluded.keys() <= other.excluded.keys():
-            return False
+        bounds = [bound for bound in (other.lower, other.upper) if bound is not None]
+        for shown, hole in self.excluded.items():
+            if shown not in other.excluded and all(_within(hole, bound) for bound in bounds):
+                return False
         return all(
             mine is None or (theirs is not None and _stricter(mine, theirs, sign=sign) is theirs)
             for mine, theirs, sign in (

@@ -48,9 +48,7 @@ def check_coherence(refs: Sequence[ComponentRef]) -> None:
                 f'component "{RESERVED_NAME}" uses a reserved name; "deployer" is reserved for '
                 f"--set deployer:<key>"
             )
-    problems = sorted(
-        problem for ref in refs if is_enabled(ref) for problem in ref_problems(ref)
-    )
+    problems = sorted(problem for ref in refs if is_enabled(ref) for problem in ref_problems(ref))
     if problems:
         raise invalid(
             "recipe has incoherent component ref(s): " + "; ".join(problems),

@@ -129,9 +129,7 @@ def apply_configuration(
     """
     block: dict[str, Any] = {}
     if criteria.platform == "slurm":
-        mode = ((configuration.get("slurm") or {}).get("accounting") or {}).get(
-            "mode", "disabled"
-        )
+        mode = ((configuration.get("slurm") or {}).get("accounting") or {}).get("mode", "disabled")
         block["slurm"] = {"accounting": {"mode": mode}}
         _set(refs, "slinky-slurm", ["accounting", "enabled"], mode != "disabled")
         for name in PROVIDED_ACCOUNTING:
@@ -180,7 +178,7 @@ def _set(refs: dict[str, ComponentRef], name: str, path: list[str], value: Any) 
     ref = refs.get(name)
     if ref is None:
         return
-    from aicr.catalog.decode import REF_ORDER
+    from aicr.catalog.fields import REF_ORDER
     from aicr.values.merge import deep_merge
 
     wanted: Any = value

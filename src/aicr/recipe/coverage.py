@@ -143,9 +143,7 @@ def completion_tuples(
         further = tuple((d, v) for d, v in words.items() if d not in query)
         if further:
             found[further] = None
-    minimal = [
-        entry for entry in found if not any(set(other) < set(entry) for other in found)
-    ]
+    minimal = [entry for entry in found if not any(set(other) < set(entry) for other in found)]
     minimal.sort(key=lambda entry: (len(entry), _tuple_text(dict(entry))))
     return [dict(entry) for entry in minimal]
 
@@ -207,9 +205,7 @@ def neighbours(catalog: Catalog, query: dict[str, str]) -> list[dict[str, str]]:
 
     Combinations are the words of overlays that no other overlay inherits from; at most three.
     """
-    parents = {
-        ancestor for name in catalog.overlays for ancestor in _ancestors(catalog, name)
-    }
+    parents = {ancestor for name in catalog.overlays for ancestor in _ancestors(catalog, name)}
     scored = []
     for name, overlay in catalog.overlays.items():
         words = stated_words(overlay)

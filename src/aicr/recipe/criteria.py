@@ -140,9 +140,7 @@ def check_value(
     )
 
 
-def check(
-    criteria: Criteria, catalog: Catalog, *, strict: bool = False, where: str = ""
-) -> None:
+def check(criteria: Criteria, catalog: Catalog, *, strict: bool = False, where: str = "") -> None:
     """Check all five words of *criteria* against *catalog*.
 
     Raises:

@@ -8,8 +8,8 @@ where.
 
 from __future__ import annotations
 
-from aicr.catalog.decode import REF_BOOLS, REF_LISTS, REF_ORDER, REF_STRINGS
 from aicr.catalog.dependencies import check_dependencies, deployment_order
+from aicr.catalog.fields import REF_BOOLS, REF_LISTS, REF_ORDER, REF_STRINGS
 from aicr.catalog.registry import component_type
 from aicr.contract.documents import check_header, type_name
 from aicr.errors import AicrError, invalid, nearest
@@ -37,7 +37,7 @@ TOP_LEVEL: Final = (
 )
 
 
-class _Misshapen(Exception):
+class _ShapeError(Exception):
     """Where a document has the wrong shape: a path into it and the words for it."""
 
     def __init__(self, path: tuple[str | int, ...], message: str, hint: str = "") -> None:
@@ -78,7 +78,7 @@ def load_recipe(text: str, source: str, catalog: Catalog, *, mode: str = "helm")
     warnings = [notice] if notice else []
     try:
         _check_shape(value)
-    except _Misshapen as problem:
+    except _ShapeError as problem:
         raise invalid(
             problem.message, where=_place(text, source, mode, problem.path), hint=problem.hint
         ) from None
@@ -143,14 +143,15 @@ def _resolve_overlay(value: dict[str, Any], source: str, catalog: Catalog) -> Re
             hint='run "aicr recipe" with the criteria that you want',
         )
     fields = ("service", "accelerator", "intent", "os", "platform")
-    return resolve(catalog, Criteria(**{key: str(criteria.get(key) or "") for key in fields}))
+    stated: dict[str, Any] = {key: str(criteria.get(key) or "") for key in fields}
+    return resolve(catalog, Criteria(**stated))
 
 
 def _check_shape(document: dict[str, Any]) -> None:
     for key in document:
         if key not in TOP_LEVEL:
             near = nearest(str(key), list(TOP_LEVEL))
-            raise _Misshapen(
+            raise _ShapeError(
                 (key,),
                 f'unknown field "{key}" in a recipe',
                 f'did you mean "{near}"?' if near else f"known: {', '.join(TOP_LEVEL)}",
@@ -170,15 +171,15 @@ def _check_shape(document: dict[str, Any]) -> None:
 
 def _check_ref(ref: Any, place: tuple[str | int, ...]) -> None:
     if not isinstance(ref, dict):
-        raise _Misshapen(place, f"a componentRef must be a map, found {type_name(ref)}")
+        raise _ShapeError(place, f"a componentRef must be a map, found {type_name(ref)}")
     name = ref.get("name")
     if not name:
-        raise _Misshapen(place, "a componentRef needs a name")
+        raise _ShapeError(place, "a componentRef needs a name")
     for key, value in ref.items():
         here = (*place, key)
         if key not in REF_ORDER:
             near = nearest(str(key), list(REF_ORDER))
-            raise _Misshapen(
+            raise _ShapeError(
                 here,
                 f'unknown field "{key}" in componentRef "{name}"',
                 f'did you mean "{near}"?' if near else f"known: {', '.join(REF_ORDER)}",
@@ -197,11 +198,11 @@ def _check_ref(ref: Any, place: tuple[str | int, ...]) -> None:
         files = ref.get(key) or ()
         for file in [files] if isinstance(files, str) else files:
             if file.startswith("/") or "\\" in file or ".." in file.split("/"):
-                raise _Misshapen(
+                raise _ShapeError(
                     (*place, key), f"path traversal or non-local path detected: {file}"
                 )
     if not _is_name(name):
-        raise _Misshapen(
+        raise _ShapeError(
             (*place, "name"),
             f'component name "{name}" is not a lower-case DNS name (a-z, 0-9, "-" and ".")',
         )
@@ -224,13 +225,13 @@ def _expect(value: Any, kind: type, path: tuple[str | int, ...]) -> None:
     if value is None or isinstance(value, kind):
         return
     wanted = {dict: "a map", list: "a list", bool: "true or false"}[kind]
-    raise _Misshapen(path, f"{path[-1]} must be {wanted}, found {type_name(value)}")
+    raise _ShapeError(path, f"{path[-1]} must be {wanted}, found {type_name(value)}")
 
 
 def _expect_text(value: Any, path: tuple[str | int, ...]) -> None:
     if value is None or isinstance(value, str):
         return
     shown = str(value).lower() if isinstance(value, bool) else value
-    raise _Misshapen(
+    raise _ShapeError(
         path, f"{path[-1]} must be text, found {type_name(value)}", f'quote it: "{shown}"'
     )

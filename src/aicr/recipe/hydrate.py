@@ -112,9 +112,7 @@ def hydrate(recipe: Recipe) -> dict[str, Any]:
         try:
             values = resolve_values(ref, recipe.catalog.tree)
         except AicrError as error:
-            inner = AicrError(
-                error.code, f'failed to hydrate values for component "{ref["name"]}"'
-            )
+            inner = AicrError(error.code, f'failed to hydrate values for component "{ref["name"]}"')
             inner.__cause__ = error
             raise AicrError(error.code, "failed to hydrate recipe") from inner
         hydrated["components"][ref["name"]] = _component(ref, values)

@@ -6,7 +6,7 @@ Nulls in overrides are kept here; they delete later, when values are resolved (r
 
 from __future__ import annotations
 
-from aicr.catalog.decode import REF_LISTS, REF_ORDER
+from aicr.catalog.fields import REF_LISTS, REF_ORDER
 from aicr.values.merge import copy_tree, deep_merge
 
 TYPE_CHECKING = False

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from aicr.catalog.decode import REF_ORDER
 from aicr.catalog.dependencies import is_enabled
+from aicr.catalog.fields import REF_ORDER
 from aicr.errors import AicrError, invalid, nearest, not_found
 from aicr.recipe.merge import union
 from aicr.values.merge import copy_tree, deep_merge
@@ -122,14 +122,15 @@ def _add_ref(
 
 def _contribute(composition: Composition, existing: ComponentRef, ref: ComponentRef) -> None:
     merged: Any = copy_tree(existing)
-    if ref.get("namespace"):
-        merged["namespace"] = ref["namespace"]
+    added: Any = ref
+    if added.get("namespace"):
+        merged["namespace"] = added["namespace"]
     for field in ("dependencyRefs", "manifestFiles", "preManifestFiles"):
-        if ref.get(field):
-            merged[field] = union(existing.get(field) or (), ref[field])  # type: ignore[literal-required]
-    if ref.get("overrides"):
+        if added.get(field):
+            merged[field] = union(merged.get(field) or (), added[field])
+    if added.get("overrides"):
         merged["overrides"] = deep_merge(
-            existing.get("overrides") or {}, ref["overrides"], null_deletes=False
+            merged.get("overrides") or {}, added["overrides"], null_deletes=False
         )
     composition.refs[ref["name"]] = {key: merged[key] for key in REF_ORDER if key in merged}  # type: ignore[assignment]
 

@@ -6,8 +6,8 @@ value's constraints must hold now (fail closed); without one the validate gate c
 
 from __future__ import annotations
 
-from aicr.catalog.decode import REF_ORDER
 from aicr.catalog.dependencies import is_enabled
+from aicr.catalog.fields import REF_ORDER
 from aicr.catalog.profiles import IDENTIFIER, assigned_paths
 from aicr.errors import NOT_FOUND, AicrError, invalid, nearest
 from aicr.values.merge import deep_merge
@@ -123,9 +123,7 @@ def owned_paths(value: ProfileValue) -> dict[str, list[str]]:
     return {component: sorted(owned[component]) for component in sorted(owned)}
 
 
-def _tighten(
-    composition: Composition, profile: Profile, value: str, chosen: ProfileValue
-) -> None:
+def _tighten(composition: Composition, profile: Profile, value: str, chosen: ProfileValue) -> None:
     for constraint in chosen.get("constraints") or ():
         name = constraint["name"]
         present = composition.constraints.get(name)
@@ -140,7 +138,7 @@ def _tighten(
             narrowed = ranges.intersect(present["value"], constraint["value"])
         except AicrError as error:
             raise invalid(
-                f"profile {profile['name']}={value} cannot tighten constraint \"{name}\" from "
+                f'profile {profile["name"]}={value} cannot tighten constraint "{name}" from '
                 f'"{present["value"]}" by "{constraint["value"]}"'
             ) from error
         merged = present.copy()
@@ -160,7 +158,7 @@ def _add_readiness(
     for constraint in added:
         if constraint["name"] in names:
             raise invalid(
-                f'profile {profile["name"]}={value} adds readiness constraint '
+                f"profile {profile['name']}={value} adds readiness constraint "
                 f'"{constraint["name"]}", which is already there'
             )
         names.add(constraint["name"])

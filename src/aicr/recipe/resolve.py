@@ -8,11 +8,11 @@ cache; the catalogue itself is never changed.
 
 from __future__ import annotations
 
-from aicr.catalog.decode import PHASES, REF_ORDER
 from aicr.catalog.dependencies import check_dependencies, deployment_order, toggle_warnings
+from aicr.catalog.fields import PHASES, REF_ORDER
 from aicr.catalog.registry import apply_defaults
 from aicr.contract.documents import V1, V1BETA2
-from aicr.errors import AicrError, invalid
+from aicr.errors import NOT_FOUND, AicrError, invalid
 from aicr.recipe import configuration as typed
 from aicr.recipe import criteria as words
 from aicr.recipe import profile as profiles
@@ -146,9 +146,7 @@ def resolve(
         relaxable = _relaxable(error, criteria, set(derived)) if snapshot is not None else []
         if not relaxable:
             raise
-    recipe = _resolve(
-        catalog, criteria.replaced(**dict.fromkeys(relaxable, "")), **options
-    )
+    recipe = _resolve(catalog, criteria.replaced(**dict.fromkeys(relaxable, "")), **options)
     recipe.relaxed = relaxable
     recipe.warnings[:0] = [
         f"{field} '{criteria.get(field)}' was read from the snapshot, and no recipe covers it: "
@@ -214,9 +212,7 @@ def _merge(catalog: Catalog, leaves: tuple[str, ...]) -> _Merged:
     found = cache.get(leaves)
     if found is None:
         chains = [chain(catalog, leaf) for leaf in leaves]
-        specs = {
-            name: catalog.overlays[name]["spec"] for members in chains for name in members
-        }
+        specs = {name: catalog.overlays[name]["spec"] for members in chains for name in members}
         composition = compose(catalog.base["spec"], chains, specs)
         brought, warnings = apply_mixins(composition, catalog)
         found = _Merged(composition, leaves, brought, warnings)
@@ -288,9 +284,7 @@ def _finish(
     try:
         check_dependencies(body.refs)
     except AicrError as error:
-        raise AicrError(
-            error.code, "merged recipe validation failed", hint=error.hint
-        ) from error
+        raise AicrError(error.code, "merged recipe validation failed", hint=error.hint) from error
     check_coherence(body.refs)
     body.order = deployment_order(body.refs)
     body.constraints = [composition.constraints[name] for name in sorted(composition.constraints)]
@@ -395,9 +389,12 @@ def _document(
 
 def _driver_state(snapshot: Any) -> str:
     """``preinstalled`` or ``absent`` as the snapshot's GPU reading says, else empty (spec 4.12)."""
-    from aicr.snapshot.document import reading
+    from aicr.constraints import paths
 
-    loaded = reading(snapshot, "GPU", "hardware", "driver-loaded")
-    if loaded is None:
+    try:
+        loaded = paths.extract(snapshot, paths.parse("GPU.hardware.driver-loaded"))
+    except AicrError as error:
+        if error.code != NOT_FOUND:
+            raise
         return ""
-    return "preinstalled" if str(loaded).lower() == "true" else "absent"
+    return "preinstalled" if loaded == "true" else "absent"

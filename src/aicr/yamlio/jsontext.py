@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class _Refused(ValueError):
+class _RefusedError(ValueError):
     """Something json would let pass; it carries no position, so the message must name it."""
 
 
@@ -29,7 +29,7 @@ def load_json(text: str, *, source: str) -> Any:
             f"not valid JSON: {error.msg.lower()}",
             where=f"{source}:{error.lineno}:{error.colno}",
         ) from None
-    except _Refused as error:
+    except _RefusedError as error:
         raise invalid(str(error), where=source, hint="keep valid, unique entries") from None
     except ValueError:
         raise invalid("not valid JSON: a number is too long", where=source) from None
@@ -43,13 +43,13 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise _Refused(f'duplicate key "{key}" in a JSON object')
+                raise _RefusedError(f'duplicate key "{key}" in a JSON object')
             seen.add(key)
     return found
 
 
 def _no_constant(text: str) -> Any:
-    raise _Refused(f"{text} is not JSON; numbers must be finite")
+    raise _RefusedError(f"{text} is not JSON; numbers must be finite")
 
 
 def dump_json(value: Any) -> str:

@@ -1,0 +1,201 @@
+"""What a rule is, and how differences are held against the rules.
+
+A rule excuses a difference from the original that is meant (decision 2, recipe spec 12). It names the
+decision or the section that means it and the exact places it excuses; a difference that no rule claims
+fails its case, and a rule, a case of it or a pattern of it that excuses nothing fails the run.
+
+There are two shapes:
+
+* ``Everywhere``: patterns that hold in all cases of a part, with a condition on what may differ there.
+* ``Exactly``: for one case after another, the paths at which we differ and the very value we have there.
+
+The tables are in ``rules_recipes``, ``rules_bundles`` and ``rules_constraints``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.conformance.compare import Difference, matches
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case that is being compared.
+
+    Attributes:
+        part: part of the kit, such as ``resolve``.
+        id: the kit's id.
+        expected: the whole observation of the original.
+        actual: the whole observation of the product.
+        facts: more that a condition may need, such as the catalogue.
+    """
+
+    part: str
+    id: str
+    expected: Any
+    actual: Any
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+class _Absent:
+    """The product has nothing at that path."""
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT = _Absent()
+
+
+@dataclass(frozen=True)
+class Says:
+    """A refusal of ours: its code, and words that its innermost message must hold."""
+
+    code: str
+    words: str
+
+    def accepts(self, actual: Any) -> bool:
+        """Whether *actual* (code and message) is this refusal."""
+        return (
+            isinstance(actual, dict)
+            and actual.get("code") == self.code
+            and self.words in str(actual.get("message"))
+        )
+
+
+@dataclass(frozen=True)
+class Holding:
+    """A text of ours that must hold these words."""
+
+    words: str
+
+
+def refused(code: str, words: str) -> dict[str, Any]:
+    """The paths of a case that the original accepts and that we refuse."""
+    return {"document": ABSENT, "refused": Says(code, words)}
+
+
+def reworded(words: str, code: str = "") -> dict[str, Any]:
+    """The paths of a case that both refuse, we with other words (and *code*, if that differs)."""
+    return {"refused.message": Holding(words), **({"refused.code": code} if code else {})}
+
+
+@dataclass(frozen=True)
+class Everywhere:
+    """A rule for all cases of some parts; see the module's docstring.
+
+    Attributes:
+        kinds: kinds of difference it excuses.
+        holds: condition on the difference; None excuses any value at the path.
+    """
+
+    id: str
+    source: str
+    text: str
+    parts: tuple[str, ...]
+    paths: tuple[str, ...]
+    kinds: tuple[str, ...] = ("missing", "extra", "type", "value")
+    holds: Callable[[Case, Difference], bool] | None = None
+
+    def claims(self, case: Case, difference: Difference) -> str:
+        """What of this rule claims the difference: its pattern, or "" when it does not."""
+        if case.part not in self.parts or difference.kind not in self.kinds:
+            return ""
+        for pattern in self.paths:
+            if matches(pattern, difference.path):
+                if self.holds is None or self.holds(case, difference):
+                    return pattern
+                return ""
+        return ""
+
+    def owed(self) -> set[str]:
+        """What must claim something for the rule to be alive."""
+        return set(self.paths)
+
+
+@dataclass(frozen=True)
+class Exactly:
+    """A rule for named cases; see the module's docstring."""
+
+    id: str
+    source: str
+    text: str
+    part: str
+    cases: Mapping[str, Mapping[str, Any]]
+
+    def claims(self, case: Case, difference: Difference) -> str:
+        """What of this rule claims the difference: case and path, or "" when it does not."""
+        if case.part != self.part:
+            return ""
+        for path, ours in self.cases.get(case.id, {}).items():
+            if matches(path, difference.path) and _is(ours, difference):
+                return f"{case.id}: {path}"
+        return ""
+
+    def owed(self) -> set[str]:
+        """What must claim something for the rule to be alive."""
+        return {f"{case}: {path}" for case, paths in self.cases.items() for path in paths}
+
+
+def _is(ours: Any, difference: Difference) -> bool:
+    if ours is ABSENT:
+        return difference.kind == "missing"
+    if difference.kind == "missing":
+        return False
+    if isinstance(ours, Says):
+        return ours.accepts(difference.actual)
+    if isinstance(ours, Holding):
+        return ours.words in str(difference.actual)
+    return type(ours) is type(difference.actual) and bool(ours == difference.actual)
+
+
+Rule = Everywhere | Exactly
+
+
+@dataclass
+class Verdict:
+    """How one case came out.
+
+    Attributes:
+        claimed: (rule id, pattern or path that claimed) of every excused difference.
+        unexplained: the differences that no rule claims.
+    """
+
+    claimed: list[tuple[str, str]]
+    unexplained: list[Difference]
+
+    @property
+    def word(self) -> str:
+        """``equal``, ``excused`` or ``failing``."""
+        if self.unexplained:
+            return "failing"
+        return "excused" if self.claimed else "equal"
+
+
+def judge(case: Case, differences: Iterable[Difference], rules: Sequence[Rule]) -> Verdict:
+    """Hold every difference of a case against the rules; the first that claims it has it."""
+    verdict = Verdict([], [])
+    for difference in differences:
+        for rule in rules:
+            claim = rule.claims(case, difference)
+            if claim:
+                verdict.claimed.append((rule.id, claim))
+                break
+        else:
+            verdict.unexplained.append(difference)
+    return verdict
+
+
+def dead(rules: Sequence[Rule], claimed: Iterable[tuple[str, str]]) -> list[str]:
+    """Rules, or parts of rules, that excused nothing in a whole run."""
+    used = Counter(claimed)
+    return [
+        f"rule {rule.id}: {claim}"
+        for rule in rules
+        for claim in sorted(rule.owed())
+        if not used[rule.id, claim]
+    ]
