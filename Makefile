@@ -68,8 +68,10 @@ conformance: kit $(BIN)/.aicr-dev ## compare with the golden outputs of v0.11.1 
 	@echo "make: pytest tests/conformance with the kit in $(AICR_KIT)"
 	@AICR_KIT="$(abspath $(AICR_KIT))" $(BIN)/python -m pytest -q -s tests/conformance
 
-docs: $(BIN)/.aicr-dev ## write the generated pages of docs/ again
+docs: $(BIN)/.aicr-dev ## write generated pages and completion scripts again
 	@$(BIN)/python tools/gen_docs.py
+	@echo "make: completion scripts"
+	@$(BIN)/python tools/make_completions.py
 
 clean: ## remove what these targets made, except the virtual environment and downloaded tools
 	@rm -rf demo-out build dist htmlcov .coverage .pytest_cache .mypy_cache .ruff_cache \

@@ -5,7 +5,9 @@ What it does for every wheel, editable or not (an sdist gets the stamp only):
 * calls :func:`aicr.catalog.compile.compile_tree` of *this* source tree and writes the modules it
   returns to ``src/aicr/catalog/`` (git-ignored; decision 38), so that a start reads Python instead
   of parsing some eighty YAML files;
-* writes ``src/aicr/_stamp.py`` with the commit and its date (decision 40), or removes a stale one.
+* puts ``aicr/_stamp.py`` with the commit and its date into the archive (decision 40). It is never
+  written into the source tree, and an editable install has none: a working tree moves on after it
+  was installed, so a commit noted then would soon be a false statement.
 
 A standard wheel also carries ``recipes/`` as ``aicr/catalog/_recipes/``; an editable install finds
 the folder beside ``src/``.
@@ -18,8 +20,10 @@ the compiler's own message.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +45,14 @@ class CatalogueBuildHook(BuildHookInterface[Any]):
         *version* is hatchling's name of the build flavour: ``standard`` or ``editable``.
         """
         root = Path(self.root)
-        # An editable tree moves on after it was installed, so a commit found now would soon be a
-        # false statement; only an explicit one is kept.
-        if write_stamp(root, use_git=version != "editable"):
-            build_data["artifacts"].append(f"/{STAMP}")
+        self._stamp_folder = Path(tempfile.mkdtemp())
+        if version != "editable":
+            text = stamp_text(root)
+            if text:
+                stamp = self._stamp_folder / "_stamp.py"
+                stamp.write_text(text, encoding="utf-8", newline="\n")
+                inside = STAMP if self.target_name == "sdist" else STAMP.removeprefix("src/")
+                build_data["force_include"][str(stamp)] = inside
         if self.target_name == "sdist":
             return
         catalog = root / "src" / "aicr" / "catalog"
@@ -52,6 +60,10 @@ class CatalogueBuildHook(BuildHookInterface[Any]):
             build_data["artifacts"].append(f"/src/aicr/catalog/{name}")
         if version != "editable":
             build_data["force_include"][str(root / "recipes")] = "aicr/catalog/_recipes"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Remove what only the build needed."""
+        shutil.rmtree(self._stamp_folder)
 
 
 def compile_catalogue(root: Path) -> dict[str, str]:
@@ -91,34 +103,28 @@ def write_modules(target: Path, modules: dict[str, str]) -> list[str]:
     return sorted(modules)
 
 
-def write_stamp(root: Path, *, use_git: bool) -> bool:
-    """Write or remove the stamp; returns whether there is one.
+def stamp_text(root: Path) -> str:
+    """The text of the stamp module, or "" for a build that will call itself ``dev``.
 
-    ``AICR_COMMIT`` and ``AICR_DATE`` win, then the commit of the checkout. Without either, the
-    stamp that an sdist carries is kept, and in a checkout a leftover is removed: the program then
-    calls itself ``dev``.
+    ``AICR_COMMIT`` and ``AICR_DATE`` win, then the commit of the checkout, then the stamp that an
+    unpacked sdist carries.
     """
-    path = root / STAMP
     commit = os.environ.get("AICR_COMMIT", "").strip()
     date = os.environ.get("AICR_DATE", "").strip()
     if bool(commit) != bool(date):
         raise RuntimeError("AICR_COMMIT and AICR_DATE belong together: set both or neither")
     checkout = (root / ".git").exists()
-    if not commit and use_git and checkout:
+    if not commit and checkout:
         commit, date = read_git(root)
-    if not commit:
-        if checkout:
-            path.unlink(missing_ok=True)
-        return path.is_file()
-    path.write_text(
-        '"""Written by the build hook: the commit this build was made from."""\n\n'
-        "from __future__ import annotations\n\n"
-        f"COMMIT = {commit!r}\n"
-        f"DATE = {date!r}\n",
-        encoding="utf-8",
-        newline="\n",
-    )
-    return True
+    if commit:
+        return (
+            '"""Written by the build hook: the commit this build was made from."""\n\n'
+            "from __future__ import annotations\n\n"
+            f"COMMIT = {commit!r}\n"
+            f"DATE = {date!r}\n"
+        )
+    carried = root / STAMP
+    return carried.read_text(encoding="utf-8") if carried.is_file() and not checkout else ""
 
 
 def read_git(root: Path) -> tuple[str, str]:

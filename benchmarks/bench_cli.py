@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import resource
 import shutil
 import statistics
 import subprocess
@@ -130,6 +131,10 @@ def main() -> None:
                     row.peak_kib.clear()
     print(f"Python {platform.python_version()}, {os.cpu_count()} cores, {arguments.rounds} rounds")
     print(table(rows))
+    # The kernel counts a child's memory from before it started the program, when it was still a
+    # copy of this process, so nothing below our own size can be seen.
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"A peak near {own:.0f} MiB is the benchmark's own size: the command needs no more.")
     if original is None:
         print("The original was not measured; AICR_ORIGINAL=path names its binary.")
 

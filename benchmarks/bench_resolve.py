@@ -12,27 +12,17 @@ import time
 
 import aicr
 
-CASES: dict[str, dict[str, str]] = {
-    "eks": {"service": "eks"},
-    "eks h100 training ubuntu": {
-        "service": "eks",
-        "accelerator": "h100",
-        "intent": "training",
-        "os": "ubuntu",
-    },
-    "eks h100 training ubuntu kubeflow": {
-        "service": "eks",
-        "accelerator": "h100",
-        "intent": "training",
-        "os": "ubuntu",
-        "platform": "kubeflow",
-    },
-    "gke h100 training cos": {
-        "service": "gke",
-        "accelerator": "h100",
-        "intent": "training",
-        "os": "cos",
-    },
+CASES = {
+    "eks": aicr.Criteria(service="eks"),
+    "eks h100 training ubuntu": aicr.Criteria(
+        service="eks", accelerator="h100", intent="training", os="ubuntu"
+    ),
+    "eks h100 training ubuntu kubeflow": aicr.Criteria(
+        service="eks", accelerator="h100", intent="training", os="ubuntu", platform="kubeflow"
+    ),
+    "gke h100 training cos": aicr.Criteria(
+        service="gke", accelerator="h100", intent="training", os="cos"
+    ),
 }
 
 
@@ -57,8 +47,7 @@ def main() -> None:
     catalog = aicr.Catalog.builtin()
     print(f"built-in catalogue opened in {(time.perf_counter() - begin) * 1e3:.2f} ms")
     print(f"{'criteria':<36}{'median /s':>11}{'best /s':>10}")
-    for name, fields in CASES.items():
-        criteria = aicr.Criteria(**fields)
+    for name, criteria in CASES.items():
         rates(catalog, criteria, 1, arguments.size)
         found = rates(catalog, criteria, arguments.batches, arguments.size)
         print(f"{name:<36}{statistics.median(found):>11.0f}{max(found):>10.0f}")

@@ -20,16 +20,16 @@ ALLOWED: Final = (
 )  # fmt: skip
 
 _STUB: Final = r"""#!/usr/bin/env bash
-tool="$(basename_of "$0")"
+tool="${0##*/}"
 printf '%s\n' "$tool $*" >>"$STUB/calls"
 case "$1" in --context | --kube-context) shift 2 ;; esac
 case "$tool/$1" in
-  helm/upgrade) key="upgrade-$3" ;;
-  helm/*) key="$tool-$1" ;;
-  kubectl/apply) key=apply && cat >"$STUB/applied" ;;
-  *) key="$1-$2" ;;
+  helm/upgrade) key=upgrade detail="$3" ;;
+  helm/*) key="$tool-$1" detail="$2" ;;
+  kubectl/apply) key=apply detail='' && cat >"$STUB/applied" ;;
+  *) key="$1-$2" detail="$3" ;;
 esac
-for name in "$key-$3" "$key"; do
+for name in "$key-$detail" "$key"; do
   if [ -f "$STUB/fail/$name" ]; then
     left="$(cat "$STUB/fail/$name")"
     if [ "$left" -gt 0 ]; then
@@ -39,7 +39,7 @@ for name in "$key-$3" "$key"; do
     fi
   fi
 done
-for name in "$key-$3" "$key"; do
+for name in "$key-$detail" "$key"; do
   if [ -f "$STUB/answer/$name" ]; then
     cat "$STUB/answer/$name"
     exit 0
@@ -59,10 +59,9 @@ class StubCluster:
         for name in ALLOWED:
             if name not in without:
                 (self.bin / name).symlink_to(tools.program(name, f"install {name}"))
-        text = _STUB.replace('"$(basename_of "$0")"', '"${0##*/}"')
         for name in ("helm", "kubectl", "sleep"):
             if name not in without:
-                (self.bin / name).write_text(text)
+                (self.bin / name).write_text(_STUB)
                 (self.bin / name).chmod(0o755)
         self.answer("helm-version", "v4.3.1")
         self.answer("get-namespaces", "default Active\n")

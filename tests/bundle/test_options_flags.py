@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -205,7 +205,7 @@ def test_a_storage_class_is_trimmed() -> None:
 def test_blank_storage_classes_are_refused_with_their_flag(field: str) -> None:
     """Each of the two flags is checked under its own name."""
     with pytest.raises(AicrError) as caught:
-        options.parse_scheduling(options.BundleOptions(**{field: " "}))
+        options.parse_scheduling(options.BundleOptions(**cast("Any", {field: " "})))
     assert caught.value.where == "--" + field.replace("_", "-")
 
 

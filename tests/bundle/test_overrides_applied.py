@@ -207,11 +207,11 @@ def test_a_template_is_not_a_list_literal() -> None:
 
 
 @pytest.mark.covers("B7", "B2")
-def test_null_deletes_what_the_recipe_sets_and_is_written_where_it_sets_nothing() -> None:
+def test_a_scalar_null_is_written_for_helm_whether_the_recipe_sets_the_key_or_not() -> None:
     """A written null makes Helm drop the chart's own default, which a deletion could not."""
     changed, lines = scalar({"a": {"b": "x", "c": 1}}, "c:a.b=null", "c:chartDefault=null")
-    assert changed == {"a": {"c": 1}, "chartDefault": None}
-    assert lines == ["c:chartDefault: (unset) → null", 'c:a.b: "x" → (deleted)']
+    assert changed == {"a": {"b": None, "c": 1}, "chartDefault": None}
+    assert lines == ["c:chartDefault: (unset) → null", 'c:a.b: "x" → null']
 
 
 def test_a_null_that_is_there_already_stays() -> None:
@@ -251,6 +251,15 @@ def test_typed_overrides_report_old_and_new_as_json() -> None:
     _, lines, notes = with_json({"m": {"b": 1}}, 'c:m={"a":[true,null]}', 'c:s="é"')
     assert lines == ['c:m: {"b": 1} → {"a": [true, null], "b": 1}', 'c:s: (unset) → "é"']
     assert notes == []
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [('a"b', '"a\\"b"'), ("a\\b", '"a\\\\b"'), ("a\nb", '"a\\nb"'), ("é →", '"é →"')],
+)
+def test_a_change_stays_on_one_line(text: str, shown: str) -> None:
+    """Quotes, backslashes and line breaks are escaped as in JSON."""
+    assert scalar({}, f"c:a={text}")[1] == [f"c:a: (unset) → {shown}"]
 
 
 def test_deleting_nothing_is_mentioned() -> None:

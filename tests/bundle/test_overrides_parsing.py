@@ -97,6 +97,7 @@ def test_text_that_is_not_utf8_is_refused() -> None:
         ("c:nodeSelector.kubernetes.io/hostname=n1", r"nodeSelector.kubernetes\.io/hostname"),
         ("c:a.podLabels.example.com/x=1", r"a.podLabels.example\.com/x"),
         ("c:svc.annotations.a.b.c/d=1", r"svc.annotations.a\.b\.c/d"),
+        ("c:jobs[0].labels.example.com/x=1", r"jobs[0].labels.example\.com/x"),
         ("c:resources.limits.nvidia.com/gpu=8", r"resources.limits.nvidia\.com/gpu"),
         ("c:resources.requests.nvidia.com/gpu=8", r"resources.requests.nvidia\.com/gpu"),
     ],
@@ -118,6 +119,7 @@ def test_dots_of_a_label_key_must_be_escaped(text: str, escaped: str) -> None:
         "c:nodeSelector.prefix/name=n1",
         "c:files.etc.d/name=1",
         "c:labels.nested.key=1",
+        "c:annotations.lists[0].a/b=1",
     ],
 )
 def test_other_paths_with_dots_and_slashes_pass(text: str) -> None:

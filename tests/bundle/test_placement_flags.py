@@ -124,7 +124,7 @@ def test_the_default_respects_a_set_that_emptied_the_path() -> None:
 @pytest.mark.covers("C-066", "C-074")
 def test_an_empty_list_of_a_values_file_is_not_a_statement() -> None:
     """Charts ship empty lists, so only an overlay's inline empty list opts out."""
-    values = {"operator": {"tolerations": []}}
+    values: dict[str, Any] = {"operator": {"tolerations": []}}
     assert place(ENTRY, values=values).values["operator"]["tolerations"] == [ALL]
 
 
@@ -308,6 +308,11 @@ def test_duplicates_are_found_field_by_field() -> None:
     assert append_unique(first, second) == [first[0], second[2]]
 
 
+def test_entries_that_are_no_maps_are_kept_as_they_are() -> None:
+    """Merging judges no entry; the cluster or a later check does."""
+    assert append_unique(["a", ALL], ["a", "b"]) == ["a", ALL, "b"]
+
+
 @pytest.mark.covers("C-039", "C-040")
 @pytest.mark.parametrize(
     ("flags", "expected"),
@@ -343,7 +348,7 @@ def test_opt_out_and_append_hold_on_a_shared_path() -> None:
         "system_node_tolerations": ["k1"],
         "accelerated_node_tolerations": ["k2"],
     }
-    empty = {"worker": {"tolerations": []}}
+    empty: dict[str, Any] = {"worker": {"tolerations": []}}
     assert place(SHARED, values=empty, overlay=empty, **flags).values == empty
     some = {"worker": {"tolerations": [T0]}}
     assert place(SHARED, values=some, overlay=some, **flags).values == {

@@ -203,7 +203,6 @@ def test_crds_are_applied_before_an_upgrade(tmp_path: Path) -> None:
     cluster.answer("helm-show", CRDS)
     done = cluster.run(owner(tmp_path) / "install.sh", KUBE_CONTEXT="c")
     assert done.returncode == 0, done.stderr
-    assert cluster.calls("helm list") == []
     calls = [call for call in cluster.calls() if "version" not in call.split()[1]]
     assert [call.split(" --")[0] for call in calls] == [
         "helm list",

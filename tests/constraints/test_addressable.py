@@ -46,7 +46,7 @@ def test_what_collectors_write_is_addressable(name: str) -> None:
             "K8s.serverr.version",
             'unknown subtype "serverr" for measurement type "K8s"; did you mean "server"?',
         ),
-        ("K8s.nope.version", 'unknown subtype "nope" for measurement type "K8s"'),
+        ("K8s.elsewhere.version", 'unknown subtype "elsewhere" for measurement type "K8s"'),
         (
             "K8s.server.verison",
             'unknown key "verison" for subtype "K8s.server"; did you mean "version"?',

@@ -19,7 +19,9 @@ SNAPSHOT: dict[str, Any] = {
         },
         {
             "type": "NetworkTopology",
-            "subtypes": [{"subtype": "pfs", "items": [{"data": {"rail": 1}}, {"data": {"rail": 1}}]}],
+            "subtypes": [
+                {"subtype": "pfs", "items": [{"data": {"rail": 1}}, {"data": {"rail": 1}}]}
+            ],
         },
     ],
 }
@@ -74,9 +76,7 @@ def test_an_ambiguous_predicate_is_a_conflict_and_not_an_absence() -> None:
         ("NetworkTopology.pfs[0].rail", ">= x", "invalid constraint expression", "not numeric"),
     ],
 )
-def test_a_wrong_rule_is_an_invalid_request(
-    name: Any, value: Any, outer: str, inner: str
-) -> None:
+def test_a_wrong_rule_is_an_invalid_request(name: Any, value: Any, outer: str, inner: str) -> None:
     """Path, then expression: each failure says which step it was (recipe spec 8.8)."""
     error = failure(name, value)
     assert (error.code, error.message) == (INVALID_REQUEST, outer)

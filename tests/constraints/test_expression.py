@@ -325,3 +325,20 @@ def test_the_actual_text_is_reported_as_it_was_read() -> None:
     assert outcome.passed
     assert outcome.actual == "  1.33.0  "
     assert outcome.actual_normalised == "1.33.0"
+
+
+@pytest.mark.parametrize(
+    ("text", "actual", "passed"),
+    [
+        ("== 1.34.1", "v1.34.1-gke.1318000", True),
+        ("!= 1.34.1", "v1.34.1-gke.1318000", False),
+        ("== 1.34.1-gke.5", "v1.34.1-gke.5", True),
+        ("== 1.34.1-gke.5", "v1.34.1-gke.6", False),
+        ("== 1.34.1-gke.5", "v1.34.1", False),
+    ],
+)
+def test_equality_looks_at_the_gke_build_only_if_the_constraint_names_one(
+    text: str, actual: str, passed: bool
+) -> None:
+    """Every GKE version has a build, so `== 1.34.1` could otherwise never hold on GKE."""
+    assert verdict(text, actual) is passed

@@ -274,7 +274,7 @@ def test_items_fail_closed_too(bad: dict[str, Any], message: str) -> None:
         "é=x",
         "a=１",
         "a\n=x",
-        "a=x\u2028",
+        "a=x\u200b",
         "x" * 64 + "=1",
         "a." * 127 + "a/b=1",
         ">= 1.2",
@@ -291,7 +291,15 @@ def test_only_key_value_and_negated_key_are_rules(value: str) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    ["a=x", "a=", "a.b-c_D9=X.y-z_9", "example.com/a=x", "!example.com/A_b", "9=9", "a=" + "x" * 63],
+    [
+        "a=x",
+        "a=",
+        "a.b-c_D9=X.y-z_9",
+        "example.com/a=x",
+        "!example.com/A_b",
+        "9=9",
+        "a=" + "x" * 63,
+    ],
 )
 def test_valid_labels_are_rules(value: str) -> None:
     """Upper case, marks inside names, an empty value and a DNS prefix are legal."""

@@ -22,4 +22,4 @@ def test_the_examples_of_the_library_page_run_in_order(
         # Blank lines in front make a failing line's number that of the page.
         line = text.count("\n", 0, block.start(1))
         exec(compile("\n" * line + block[1], str(PAGE), "exec"), names)
-    assert "h1OO" in capsys.readouterr().out
+    assert "invalid accelerator type: h1oo" in capsys.readouterr().out

@@ -34,6 +34,16 @@ def scalar(segments: list[str | int], text: str) -> Override:
     return found
 
 
+def outcome(
+    values: dict[str, Any], override: Override
+) -> tuple[dict[str, Any], list[str]] | AicrError:
+    """The new values and change lines, or the error."""
+    try:
+        return apply_scalars(values, [override])
+    except AicrError as error:
+        return error
+
+
 @given(st.text())
 def test_a_typed_text_prints_as_it_was_written(text: str) -> None:
     """Whatever type a text gets, writing the value gives the text back."""
@@ -63,13 +73,12 @@ def test_a_scalar_changes_its_path_and_nothing_else(
         return
     before = copy_tree(values)
     override = scalar(segments, text)
-    try:
-        changed, lines = apply_scalars(values, [override])
-    except AicrError as error:
-        assert error.code == "INVALID_REQUEST"
-        assert values == before
-        return
+    found = outcome(values, override)
     assert values == before
+    if isinstance(found, AicrError):
+        assert found.code == "INVALID_REQUEST"
+        return
+    changed, lines = found
     assert len(lines) == 1
     assert str(paths.get(changed, segments)) == text
     if paths.get(before, segments, before) is not before:

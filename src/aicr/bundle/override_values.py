@@ -30,8 +30,9 @@ def apply_scalars(
 ) -> tuple[dict[str, Any], list[str]]:
     """Apply ``--set`` overrides, the shallowest path first, then by path.
 
-    ``null`` deletes a key that the values hold. For a key they do not hold it is written as it is,
-    which makes Helm drop the chart's own default (field case B7), as recipe.hydrate does.
+    ``null`` is written as it is, which makes Helm drop the chart's own default too: what a null in
+    Helm's ``--set`` does. To fall back to the chart's default, delete with ``--set-json`` (field
+    case B7: both must be expressible).
 
     Returns:
         New values, and one ``component:path: old → new`` line an override.
@@ -46,11 +47,7 @@ def apply_scalars(
         _check_scalar(override, old)
         last = override.segments[-1]
         new = typed_at(override.text, last, old)
-        if new is None and old is not None and old is not _ABSENT and isinstance(last, str):
-            values = paths.delete(values, override.segments)
-            new = _ABSENT
-        else:
-            values = _put(values, override, new)
+        values = _put(values, override, new)
         changes.append(_line(override, old, new))
     return values, changes
 
@@ -102,6 +99,8 @@ def show(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, (int, float)):
         return repr(value)
+    if isinstance(value, str) and value.isprintable() and '"' not in value and "\\" not in value:
+        return f'"{value}"'
     import json
 
     return json.dumps(value, ensure_ascii=False, sort_keys=True)

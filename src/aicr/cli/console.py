@@ -1,6 +1,8 @@
 """What the commands print with: machine output to stdout, words for people to stderr.
 
-Colour appears only on a terminal and never with NO_COLOR set (any value).
+Colour appears only on a terminal and never with NO_COLOR set to something or on a dumb terminal. Output
+is UTF-8 whatever the locale says, so that the same inputs give the same bytes. That nobody listens to
+the words for people is no reason to fail; that output cannot be written is an error.
 """
 
 from __future__ import annotations
@@ -8,11 +10,11 @@ from __future__ import annotations
 import os
 import sys
 
+from aicr.errors import INTERNAL, AicrError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TextIO
-
-    from aicr.errors import AicrError
 
 _RED = "\033[31m"
 _YELLOW = "\033[33m"
@@ -25,45 +27,97 @@ class Console:
 
     __slots__ = ("_colour", "err", "out")
 
-    def __init__(self, out: TextIO, err: TextIO) -> None:
+    def __init__(self, out: TextIO | None, err: TextIO | None) -> None:
         self.out = out
         self.err = err
-        self._colour = bool(err.isatty()) and not os.environ.get("NO_COLOR")
+        self._colour = (
+            err is not None
+            and bool(err.isatty())
+            and not os.environ.get("NO_COLOR")
+            and os.environ.get("TERM") != "dumb"
+        )
 
     @classmethod
     def standard(cls) -> Console:
-        """The process's own streams."""
-        return cls(sys.stdout, sys.stderr)
+        """The process's own streams; one that was closed beforehand is None."""
+        out = sys.stdout
+        if out is not None:
+            out.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
+        return cls(out, sys.stderr)
 
     def write(self, text: str) -> None:
-        """Machine output."""
-        self.out.write(text)
+        """Machine output.
+
+        Raises:
+            AicrError: INTERNAL when stdout is closed or its disk is full.
+            BrokenPipeError: when the reader went away; ``main`` ends the run quietly.
+        """
+        if self.out is None:
+            raise _unwritable("it is closed")
+        try:
+            self.out.write(text)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise _unwritable(error.strerror or str(error)) from None
+
+    def flush(self) -> None:
+        """Bring out what ``write`` was given.
+
+        Raises:
+            AicrError, BrokenPipeError: as ``write``.
+        """
+        if self.out is None:
+            return
+        try:
+            self.out.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise _unwritable(error.strerror or str(error)) from None
 
     def say(self, text: str) -> None:
         """A line for people."""
-        self.err.write(text + "\n")
+        self._tell(text + "\n")
 
     def warn(self, text: str) -> None:
         """A warning for people; the word is not repeated when the text brings it."""
         text = text.removeprefix("Warning: ")
-        self.err.write(f"{self._paint('warning:', _YELLOW)} {text}\n")
+        self._tell(f"{self._paint('warning:', _YELLOW)} {text}\n")
 
     def dim(self, text: str) -> None:
         """A detail for people."""
-        self.err.write(self._paint(text, _DIM) + "\n")
+        self._tell(self._paint(text, _DIM) + "\n")
 
     def error(self, error: AicrError) -> None:
         """An error for the person at 3 a.m.: what, why, where, and the next step."""
         chain = error.chain()
-        self.err.write(f"{self._paint('error:', _RED)} [{error.code}] {chain[0].message}\n")
-        for cause in chain[1:]:
-            self.err.write(f"  because: {cause.message}\n")
+        lines = [f"{self._paint('error:', _RED)} [{error.code}] {chain[0].message}"]
+        lines += [f"  because: {cause.message}" for cause in chain[1:]]
         places = [link.where for link in chain if link.where]
         if places:
-            self.err.write(f"  where: {places[-1]}\n")
+            lines.append(f"  where: {places[-1]}")
         hints = [link.hint for link in chain if link.hint]
         if hints:
-            self.err.write(f"  next: {hints[-1]}\n")
+            lines.append(f"  next: {hints[-1]}")
+        self._tell("\n".join(lines) + "\n")
+
+    def _tell(self, text: str) -> None:
+        if self.err is None:
+            return
+        try:
+            self.err.write(text)
+        except (OSError, UnicodeEncodeError):
+            # Nobody can be told that they cannot be told; the exit status still says it.
+            pass
 
     def _paint(self, text: str, colour: str) -> str:
         return f"{colour}{text}{_OFF}" if self._colour else text
+
+
+def _unwritable(reason: str) -> AicrError:
+    return AicrError(
+        INTERNAL,
+        f"cannot write to standard output: {reason}",
+        hint="what was printed is incomplete; make room or choose a file with --output",
+    )

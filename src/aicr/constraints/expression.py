@@ -278,7 +278,7 @@ def _expected_version(operator: str, operand: str) -> Version:
     except AicrError as error:
         raise invalid(
             "cannot parse expected version",
-            hint=f'"{operator}" compares versions, and "{operand}" is none: {_VERSION_HINT}',
+            hint=f'"{operator} {operand}" compares versions: {error.hint or _VERSION_HINT}',
         ) from error
     return version
 
@@ -306,7 +306,9 @@ def _holds(comparison: Comparison, actual: str) -> tuple[bool, str]:
     if operator not in ORDERING:
         version = _version_or_none(actual) if expected is not None else None
         if expected is not None and version is not None:
-            same, shown = versions.equal(version, expected), version.normalised
+            # Every GKE version has a build: without one in the constraint, `==` would never hold there.
+            same = versions.equal(version, expected, builds=expected.gke is not None)
+            shown = version.normalised
         else:
             same, shown = comparison.operand == actual, ""
         return (same != (operator == "!="), shown)

@@ -137,15 +137,17 @@ def compare(a: Version, b: Version) -> int:
     return 0
 
 
-def equal(a: Version, b: Version) -> bool:
+def equal(a: Version, b: Version, *, builds: bool = True) -> bool:
     """Whether two versions are the same release: missing components are 0, other builds are
     ignored.
 
-    Pre-release (decision 10) and GKE build (recipe spec 8.6) take part, so that at full precision
-    exactly one of below, equal and above holds.
+    Pre-release (decision 10) and, unless *builds* is false, GKE build (recipe spec 8.6) take part,
+    so that at full precision exactly one of below, equal and above holds.
     """
     return (
-        a.numbers == b.numbers and _pre_key(a.pre) == _pre_key(b.pre) and _gke_key(a) == _gke_key(b)
+        a.numbers == b.numbers
+        and _pre_key(a.pre) == _pre_key(b.pre)
+        and (not builds or _gke_key(a) == _gke_key(b))
     )
 
 
@@ -198,13 +200,11 @@ def _pre_key(pre: str) -> PreKey:
     """Sort key of a pre-release; a release sorts above every pre-release."""
     if not pre:
         return (len(_STAGES), ())
-    for rank, stage in enumerate(_STAGES):
-        if pre.startswith(stage):
-            # rc1 and rc.1 are the same candidate.
-            rest = pre[len(stage) :].strip(".")
-            identifiers = rest.split(".") if rest else []
-            return (rank, tuple(map(_identifier_key, identifiers)))
-    return (0, ())
+    rank = [pre.startswith(stage) for stage in _STAGES].index(True)
+    # rc1 and rc.1 are the same candidate.
+    rest = pre[len(_STAGES[rank]) :].strip(".")
+    identifiers = rest.split(".") if rest else []
+    return (rank, tuple(map(_identifier_key, identifiers)))
 
 
 def _identifier_key(identifier: str) -> tuple[bool, int, str]:

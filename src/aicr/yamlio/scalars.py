@@ -66,10 +66,10 @@ def misread(text: str) -> bool:
     if body[:2] in ("0x", "0o", "0b"):
         # The dot and the exponent belong to hexadecimal floats, which HCL and Go accept in places.
         return _HEX.issuperset(body[2:].translate(_DROP_HEX_FLOAT))
-    if ":" in body:
-        return _DIGITS.issuperset(body.replace(":", "").replace(".", "", 1)) and body[0] != ":"
     if _dated(text):
         return True
+    if ":" in body:
+        return _DIGITS.issuperset(body.replace(":", "").replace(".", "", 1)) and body[0] != ":"
     mantissa, exponent_mark, exponent = body.partition("e")
     if exponent_mark:
         if exponent[:1] in ("+", "-"):
