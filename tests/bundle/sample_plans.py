@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from aicr.bundle.plan import Component, Plan
 
-GPU_CHART = {
+GPU_CHART: Final[dict[str, Any]] = {
     "source": "https://charts.example.com/nvidia",
     "chart": "gpu-operator",
     "version": "v25.3.3",

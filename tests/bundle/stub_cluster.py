@@ -80,6 +80,12 @@ class StubCluster:
         self, script: Path, *args: str, cwd: Path | None = None, **env: str
     ) -> subprocess.CompletedProcess[str]:
         """Run a script with the stand-ins alone on PATH."""
+        return self.run_with(script, *args, cwd=cwd, env=env)
+
+    def run_with(
+        self, script: Path, *args: str, env: dict[str, str], cwd: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a script, its variables given as a map."""
         return subprocess.run(
             [str(self.bin / "bash"), str(script), *args],
             cwd=cwd or self.root,

@@ -92,7 +92,7 @@ def test_a_wrong_environment_is_a_usage_error(
     tmp_path: Path, cluster: StubCluster, env: dict[str, str]
 ) -> None:
     """A variable that would be misread stops the script before the cluster is asked (5.1)."""
-    done = cluster.run(bundle(tmp_path), **env)
+    done = cluster.run_with(bundle(tmp_path), env=env)
     assert done.returncode == 64
     assert next(iter(env)) in done.stderr
     assert not cluster.calls()

@@ -99,7 +99,7 @@ def test_an_empty_manifest_among_others_is_left_out() -> None:
 
 def test_file_modes_are_those_of_the_format() -> None:
     """Scripts run, the chart reference is private, the rest is readable (2.3)."""
-    ref = {**GPU_CHART, "entry": pinned(**GPU_CHART)}
+    ref: dict[str, Any] = {**GPU_CHART, "entry": pinned(**GPU_CHART)}
     [folder] = layout.folders(plan_of(component("gpu-operator", **ref)))
     assert {path: oct(mode) for path, (_, mode) in folder.files.items()} == {
         "apply-crds.sh": "0o755",
@@ -156,7 +156,7 @@ def pinned(**pins: str) -> dict[str, Any]:
 )
 def test_crds_are_applied_for_the_pinned_chart_alone(change: dict[str, str], owned: bool) -> None:
     """An override of source, chart or version voids the audit behind ownsCRDs (2.6)."""
-    ref = {**GPU_CHART, **change}
+    ref: dict[str, Any] = {**GPU_CHART, **change}
     [folder] = layout.folders(plan_of(component("gpu-operator", entry=pinned(**GPU_CHART), **ref)))
     assert ("apply-crds.sh" in folder.files) is owned
 
@@ -324,7 +324,7 @@ def test_a_kustomization_with_manifests_is_refused() -> None:
         ({"path": "deploy", "chart": "x"}, "both Helm and Kustomize"),
     ],
 )
-def test_an_incomplete_kustomize_ref_is_refused(ref: dict[str, str], words: str) -> None:
+def test_an_incomplete_kustomize_ref_is_refused(ref: dict[str, Any], words: str) -> None:
     """Tag needs path and source, and Helm fields do not mix in (2.2)."""
     assert words in refused(component("k", **ref)).message
 

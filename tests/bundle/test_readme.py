@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from tests.bundle.sample_plans import CONFIG_MAP, chart, component, plan_of
 
+from typing import Any
+
 from aicr.bundle import layout
 from aicr.bundle.deployers import helm
 from aicr.bundle.readme import readme
@@ -53,7 +55,7 @@ def test_a_bar_does_not_break_the_table() -> None:
 
 def test_a_kustomization_names_its_path_and_tag() -> None:
     """The source of a wrapped Kustomize build is its path."""
-    ref = {
+    ref: dict[str, Any] = {
         "type": "Kustomize",
         "source": "https://git.example.com/k",
         "path": "deploy",

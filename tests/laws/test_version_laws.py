@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from aicr.constraints import expression, ranges
@@ -54,7 +54,12 @@ def test_a_vendor_build_never_changes_the_order(a: str, build: str) -> None:
 
 @given(FULL, FULL)
 def test_the_six_operators_agree_with_each_other(a: str, b: str) -> None:
-    """At full precision exactly one of <, ==, > holds, and <=, >=, != follow from them."""
+    """At full precision exactly one of <, ==, > holds, and <=, >=, != follow from them.
+
+    The exception is a GKE build that only the cluster has: it is newer than its release, and still
+    equal to it (`== 1.34.1` must be able to hold on GKE).
+    """
+    assume("-gke." in b or "-gke." not in a)
     holds = {
         operator: expression.evaluate(expression.parse(f"{operator} {b}"), a).passed
         for operator in expression.OPERATORS

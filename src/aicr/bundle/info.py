@@ -13,6 +13,7 @@ This module must not know how a deployer works. Source: bundler spec 2.9, 2.10; 
 
 from __future__ import annotations
 
+from aicr import yamlio
 from aicr.artifacts import checksums
 from aicr.errors import invalid
 from aicr.yamlio import write
@@ -173,9 +174,8 @@ def read(text: str, *, source: str = BUNDLE_INFO) -> dict[str, Any]:
             field, a field of the wrong type, or a path that leaves the bundle (bundler spec 2.10).
     """
     from aicr.contract.documents import check_header
-    from aicr.yamlio import read as reader
 
-    document = reader.load(text, source=source, mode="v3")
+    document = yamlio.read_fast(text, source=source, mode="v3")
     check_header(document, KIND, source=source)
     if document.get("apiVersion") != API_VERSION or document.get("kind") != KIND:
         raise invalid(f"a {KIND} must say apiVersion: {API_VERSION} and kind: {KIND}", where=source)

@@ -244,10 +244,18 @@ def _swap(scratch: str, place: str) -> None:
 
 def _remove_tree(path: str) -> bool:
     """Remove a folder with all in it, links not followed; whether it is gone."""
-    import shutil
-
-    shutil.rmtree(path, ignore_errors=True)
-    return not os.path.lexists(path)
+    try:
+        for folder, names, files in os.walk(path, topdown=False):
+            for name in (*files, *names):
+                entry = os.path.join(folder, name)
+                if os.path.isdir(entry) and not os.path.islink(entry):
+                    os.rmdir(entry)
+                else:
+                    os.unlink(entry)
+        os.rmdir(path)
+    except OSError:
+        return not os.path.lexists(path)
+    return True
 
 
 def _explained(error: OSError, target: str) -> AicrError:

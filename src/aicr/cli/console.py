@@ -21,6 +21,9 @@ _YELLOW = "\033[33m"
 _DIM = "\033[2m"
 _OFF = "\033[0m"
 
+#: Longest part of a message that is shown, in characters; a value can be a whole file.
+_LONGEST = 4000
+
 
 class Console:
     """Two streams, and whether the second may be coloured."""
@@ -78,28 +81,28 @@ class Console:
 
     def say(self, text: str) -> None:
         """A line for people."""
-        self._tell(text + "\n")
+        self._tell(_shown(text) + "\n")
 
     def warn(self, text: str) -> None:
         """A warning for people; the word is not repeated when the text brings it."""
         text = text.removeprefix("Warning: ")
-        self._tell(f"{self._paint('warning:', _YELLOW)} {text}\n")
+        self._tell(f"{self._paint('warning:', _YELLOW)} {_shown(text)}\n")
 
     def dim(self, text: str) -> None:
         """A detail for people."""
-        self._tell(self._paint(text, _DIM) + "\n")
+        self._tell(self._paint(_shown(text), _DIM) + "\n")
 
     def error(self, error: AicrError) -> None:
         """An error for the person at 3 a.m.: what, why, where, and the next step."""
         chain = error.chain()
-        lines = [f"{self._paint('error:', _RED)} [{error.code}] {chain[0].message}"]
-        lines += [f"  because: {cause.message}" for cause in chain[1:]]
+        lines = [f"{self._paint('error:', _RED)} [{error.code}] {_shown(chain[0].message)}"]
+        lines += [f"  because: {_shown(cause.message)}" for cause in chain[1:]]
         places = [link.where for link in chain if link.where]
         if places:
-            lines.append(f"  where: {places[-1]}")
+            lines.append(f"  where: {_shown(places[-1])}")
         hints = [link.hint for link in chain if link.hint]
         if hints:
-            lines.append(f"  next: {hints[-1]}")
+            lines.append(f"  next: {_shown(hints[-1])}")
         self._tell("\n".join(lines) + "\n")
 
     def _tell(self, text: str) -> None:
@@ -113,6 +116,15 @@ class Console:
 
     def _paint(self, text: str, colour: str) -> str:
         return f"{colour}{text}{_OFF}" if self._colour else text
+
+
+def _shown(text: str) -> str:
+    """*text* without control characters, which a file could use to write over a terminal."""
+    if len(text) > _LONGEST:
+        text = f"{text[:_LONGEST]}… ({len(text) - _LONGEST} more characters)"
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
 
 
 def _unwritable(reason: str) -> AicrError:
