@@ -1,25 +1,64 @@
-"""Write the completion scripts that ``aicr completion`` prints, from the command parsers (shtab)."""
+"""Write the completion scripts that ``aicr completion`` prints, from the command parsers (shtab).
+
+The parsers of the program take any word and answer a wrong one with the nearest, so they list no
+choices; what a shell may offer is added here.
+
+Usage: ``python tools/make_completions.py [--check]``
+"""
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 from pathlib import Path
+from typing import Final
 
 import shtab
 
+from aicr.bundle.deployers import names
+from aicr.catalog.criteria_values import FIELDS, VALUES
+from aicr.cli import query
 from aicr.cli.completion import SHELLS
+from aicr.cli.formats import FORMATS
 from aicr.cli.main import COMMANDS
 
-FOLDER = Path(__file__).parent.parent / "src" / "aicr" / "cli" / "completions"
+FOLDER: Final = Path(__file__).parent.parent / "src" / "aicr" / "cli" / "completions"
+
+#: Flags whose value is a file or a folder, by command and destination; "" is any command.
+PATHS: Final[dict[tuple[str, str], object]] = {
+    ("", "recipe"): shtab.FILE,
+    ("", "criteria"): shtab.FILE,
+    ("", "snapshot"): shtab.FILE,
+    ("", "data"): shtab.DIRECTORY,
+    ("recipe", "output"): shtab.FILE,
+    ("bundle", "output"): shtab.DIRECTORY,
+}
+
+
+def choices(command: str) -> dict[str, tuple[str, ...]]:
+    """Words that a flag or argument takes, by destination."""
+    found = {field: tuple(VALUES[field]) for field in FIELDS}
+    found["format"] = query.FORMATS if command == "query" else FORMATS
+    found["shell"] = SHELLS
+    found["deployer"] = tuple(names())
+    return found
 
 
 def full_parser() -> argparse.ArgumentParser:
     """All commands in one parser, as shtab wants them."""
     parser = argparse.ArgumentParser(prog="aicr", description="AI cluster runtime")
+    parser.add_argument("--version", action="store_true", help="print the version")
     commands = parser.add_subparsers(dest="command")
     for name, (module, line) in COMMANDS.items():
-        own = __import__(module, fromlist=["parser"]).parser()
+        own = importlib.import_module(module).parser()
+        words = choices(name)
+        for action in own._actions:
+            if action.dest in words:
+                action.choices = words[action.dest]
+            path = PATHS.get((name, action.dest)) or PATHS.get(("", action.dest))
+            if path is not None:
+                action.complete = path
         commands.add_parser(name, help=line, parents=[own], add_help=False)
     return parser
 

@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from aicr import bundle as bundle
+    from aicr.bundle.api import make_bundle as bundle
     from aicr.bundle.options import BundleOptions as BundleOptions
     from aicr.catalog.catalog import Catalog as Catalog
     from aicr.errors import AicrError as AicrError

@@ -29,7 +29,7 @@ def cluster(tmp_path: Path) -> StubCluster:
     return StubCluster(tmp_path / "stub")
 
 
-@pytest.mark.covers("C-126", "F1")
+@pytest.mark.covers("C-126")
 def test_releases_are_installed_one_by_one_in_folder_order(
     tmp_path: Path, cluster: StubCluster
 ) -> None:

@@ -89,12 +89,18 @@ def test_a_pre_manifest_that_renders_to_nothing_takes_no_number(text: str) -> No
 
 
 def test_an_empty_manifest_among_others_is_left_out() -> None:
-    """A file without an object is skipped; templates/ exists only when there is one (2.2)."""
-    [only] = layout.folders(plan_of(component("x", manifests=[("a.yaml", "# no\n")])))
-    assert not [path for path in only.files if path.startswith("templates/")]
+    """A file without an object is skipped (2.2)."""
     both = [("a.yaml", "# no\n"), ("b.yaml", CONFIG_MAP)]
     [only] = layout.folders(plan_of(component("x", manifests=both)))
     assert [path for path in only.files if path.startswith("templates/")] == ["templates/b.yaml"]
+
+
+def test_a_component_switched_off_by_its_values_is_an_empty_chart() -> None:
+    """Its folder stays, so that its release and what depends on it stay in order."""
+    [only] = layout.folders(plan_of(component("x", manifests=[("a.yaml", "# no\n")])))
+    templates = [path for path in only.files if path.startswith("templates/")]
+    assert templates == ["templates/empty.yaml"]
+    assert only.files["templates/empty.yaml"][0].startswith(b"# ")
 
 
 def test_file_modes_are_those_of_the_format() -> None:

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from tests.bundle.sample_plans import CONFIG_MAP, chart, component, plan_of
-
 from typing import Any
+
+from tests.bundle.sample_plans import CONFIG_MAP, chart, component, plan_of
 
 from aicr.bundle import layout
 from aicr.bundle.deployers import helm

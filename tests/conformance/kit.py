@@ -32,7 +32,6 @@ class Kit:
         self.root = root
         self.comparer = Comparer(root.parent)
         self._loaded: dict[str, Any] = {}
-        self._overlaid: dict[str, Catalog] = {}
 
     def load(self, name: str) -> Any:
         """The parsed content of a file of the kit; callers must not change it."""
@@ -48,14 +47,6 @@ class Kit:
     def catalog(self) -> Catalog:
         """The kit's data tree, and nothing of our own."""
         return Catalog.from_dir(str(self.root / "recipes"), yaml_mode="v3")
-
-    def with_data(self, folder: str | None) -> Catalog:
-        """The kit's tree, with an external directory over it when one is named."""
-        if folder is None:
-            return self.catalog
-        if folder not in self._overlaid:
-            self._overlaid[folder] = self.catalog.overlay(folder)
-        return self._overlaid[folder]
 
 
 @functools.cache

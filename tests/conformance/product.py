@@ -1,7 +1,8 @@
 """Running the product on a case: the kit's own argument list in, an observation out.
 
-The command line runs in this process with two seams held open: the built-in catalogue is the kit's data
-tree, and the coverage refusal can be switched off, as decision 50 foresees. An observation is a plain
+The command line runs in this process with three seams held open: the built-in catalogue is the kit's data
+tree, documents are read as yaml.v3 reads them (decision 43), and the coverage refusal can be switched
+off (decision 50). An observation is a plain
 document that the kit's goldens can be brought into as well::
 
     {"document": …}                                     accepted: what came out
@@ -14,15 +15,18 @@ from __future__ import annotations
 
 import io
 import re
+from functools import partial
 from typing import Any
 
 import pytest
 from tests.conformance.kit import Kit
 
 from aicr.catalog.catalog import Catalog
+from aicr.catalog.tree import DirectoryTree
 from aicr.cli.console import Console
 from aicr.cli.main import main
 from aicr.errors import AicrError
+from aicr.recipe.document import load_recipe
 
 #: Codes in an error chain of the original, and where its own words stop and Go's begin.
 _LINK = re.compile(r"\[([A-Z_]+)\] ")
@@ -65,6 +69,12 @@ class Product:
         patch.chdir(kit.root)
         patch.setattr(Catalog, "builtin", classmethod(lambda _: kit.catalog))
         patch.delenv("AICR_CRITERIA_STRICT", raising=False)
+        # The kit's documents were written by yaml.v3, for which an unquoted n is a name.
+        for place, reader in (
+            ("aicr.recipe.document.load_recipe", partial(load_recipe, mode="v3")),
+            ("aicr.catalog.load.DirectoryTree", partial(DirectoryTree, yaml_mode="v3")),
+        ):
+            patch.setattr(place, reader)
 
     def without_coverage(self) -> None:
         """Switch the coverage refusal off (decision 50)."""
@@ -96,26 +106,34 @@ class Product:
 def refusal(error: AicrError) -> dict[str, Any]:
     """The observation of an error: what its innermost link says, and the code it exits with."""
     innermost = error.chain()[-1]
-    return {
-        "refused": {"code": innermost.code, "message": innermost.message, "whole": str(error)}
-    }
+    said = {"code": innermost.code, "message": innermost.message, "exit": error.exit_status}
+    return {"refused": {**said, "whole": str(error)}}
 
 
-def golden_refusal(text: str) -> dict[str, Any]:
-    """The observation of an error text of the original, without what Go's libraries say."""
+def golden_refusal(text: str, exit_status: int | None = None) -> dict[str, Any]:
+    """The observation of an error of the original, without what Go's libraries say.
+
+    An exit status of 8 is left out: there the outermost code decides, which says nothing.
+    """
     links = [*_LINK.finditer(text)]
     code = links[-1][1] if links else USAGE
     message = text[links[-1].end() :] if links else text
-    return {"refused": {"code": code, "message": _GO_WORDS.sub("", message)}}
+    refused: dict[str, Any] = {"code": code, "message": _GO_WORDS.sub("", message)}
+    if exit_status not in (None, 8):
+        refused["exit"] = exit_status
+    return {"refused": refused}
 
 
 def settle_words(expected: dict[str, Any], actual: dict[str, Any]) -> None:
     """Where both refuse and ours holds the original's words, take the messages for equal."""
-    if "refused" in actual:
-        whole = actual["refused"].pop("whole")
-        words = expected.get("refused", {}).get("message", "")
-        if words and words in whole:
-            actual["refused"]["message"] = words
+    if "refused" not in actual:
+        return
+    whole = _LINK.sub("", actual["refused"].pop("whole"))
+    theirs = expected.get("refused", {})
+    if theirs.get("message") and theirs["message"] in whole:
+        actual["refused"]["message"] = theirs["message"]
+    if "exit" not in theirs:
+        del actual["refused"]["exit"]
 
 
 def option(args: list[str], *names: str) -> str | None:

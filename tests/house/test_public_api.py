@@ -41,7 +41,7 @@ def test_a_public_name_has_a_docstring(name: str) -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     """Lazy loading does not change what Python says about a wrong name."""
     with pytest.raises(AttributeError, match="no_such_name"):
-        _ = aicr.no_such_name  # type: ignore[attr-defined]
+        _ = aicr.no_such_name
 
 
 def test_bundle_can_be_called_after_its_package_was_imported() -> None:

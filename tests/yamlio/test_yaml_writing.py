@@ -9,7 +9,6 @@ import pytest
 from aicr.errors import INTERNAL, INVALID_REQUEST, AicrError
 from aicr.yamlio import write
 
-
 LOOKALIKES = [
     "72225e2",
     "0e1234",

@@ -43,7 +43,7 @@ EXCLUDED: Final = frozenset(
 )
 MODE: Final = 0o600
 
-_LINE: Final = re.compile(r"([0-9a-f]{64})  (.+)")
+_LINE: Final = r"([0-9a-f]{64})  (.+)"
 _BLOCK: Final = 1 << 20
 
 
@@ -63,7 +63,7 @@ def path_problem(path: str) -> str:
         return "is empty"
     if path.startswith("/") or re.match(r"[A-Za-z]:", path):
         return "is absolute"
-    if any(ord(char) < 32 or ord(char) == 127 for char in path):
+    if not path.isprintable() and any(ord(char) < 32 or ord(char) == 127 for char in path):
         return "holds a control character"
     if "\\" in path:
         return "holds a backslash"
@@ -114,7 +114,7 @@ def parse(data: bytes) -> tuple[dict[str, str], list[str]]:
         line = raw.removesuffix("\r")
         if not line and number == len(lines):
             continue
-        match = _LINE.fullmatch(line)
+        match = re.fullmatch(_LINE, line)
         if match is None:
             problems.append(f"{CHECKSUMS}:{number}: unparsable line {line[:80]!r}")
             continue

@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aicr.bundle.api import Bundle
     from aicr.bundle.options import BundleOptions
-    from aicr.recipe.resolve import Recipe
+    from aicr.recipe.recipe import Recipe
 
 
 class _CallableModule(type(sys)):  # type: ignore[misc]

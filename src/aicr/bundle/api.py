@@ -9,9 +9,11 @@ from aicr.bundle.plan import plan as make_plan
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from aicr.bundle.plan import Plan
-    from aicr.recipe.resolve import Recipe
+    from aicr.catalog.catalog import Catalog
+    from aicr.recipe.recipe import Recipe
 
 
 class Bundle:
@@ -55,6 +57,9 @@ def make_bundle(
 ) -> Bundle:
     """The bundle of a resolved recipe.
 
+    What a directory laid over the built-in catalogue brought goes into the bundle as ``data/``
+    (bundler spec 1.1), unless the options name such files themselves.
+
     Args:
         recipe: what ``aicr.resolve`` returned.
         options: the flags; defaults to a helm bundle without overrides.
@@ -63,8 +68,18 @@ def make_bundle(
     Raises:
         AicrError: what keeps the bundle from being made; nothing has been written then.
     """
-    options = options or BundleOptions()
+    options = _with_data(options or BundleOptions(), recipe.catalog)
     deployer = deployers.load(options.deployer)
     planned = make_plan(recipe.document, recipe.catalog, options, read_file=read_file)
     files = deployer.generate(planned.recipe, planned, options=options)  # type: ignore[arg-type]
     return Bundle(dict(sorted(files.items())), planned, deployer.BUILD_TYPE, deployer.STEPS)
+
+
+def _with_data(options: BundleOptions, catalog: Catalog) -> BundleOptions:
+    if options.data_files or not catalog.external:
+        return options
+    flags: dict[str, Any] = {name: getattr(options, name) for name in BundleOptions.__slots__}
+    flags["data_files"] = {
+        path: catalog.tree.read_text(path).encode("utf-8") for path in catalog.external
+    }
+    return BundleOptions(**flags)

@@ -40,6 +40,8 @@ MAX_FOLDERS: Final = 999
 MAX_RELEASE: Final = 53
 MAX_NAMESPACE: Final = 63
 
+_EMPTY_TEMPLATE: Final = "templates/empty.yaml"
+_EMPTY_TEXT: Final = b"# With these values no manifest of the component holds an object.\n"
 _SEGMENT: Final = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _RELEASE: Final = re.compile(rf"{_SEGMENT}(?:\.{_SEGMENT})*")
 _LABEL: Final = re.compile(_SEGMENT)
@@ -178,7 +180,11 @@ def _releases(component: Component, run: Run | None) -> list[tuple[str, str, Fil
         if post[2]:
             made.append(post)
     elif manifests:
-        made.append(_local(component, "primary", manifests))
+        primary = _local(component, "primary", manifests)
+        if not primary[2]:
+            # The values switch everything off; helm lint --strict wants a templates/ all the same.
+            primary[2][_EMPTY_TEMPLATE] = (_EMPTY_TEXT, charts.MODE)
+        made.append(primary)
     else:
         raise invalid(
             f"component {name!r} has nothing to install: "

@@ -41,15 +41,14 @@ GKE_QUOTA_MANIFEST: Final = "aicr/synthesized/gke-critical-pods-quota.yaml"
 _PODS_OF_A_NODE: Final = 32
 
 _NO_OBJECT: Final = frozenset(("", "null", "Null", "NULL", "~", "{}"))
-_KEY_LINE: Final = re.compile(
+# Texts, not compiled patterns: only manifests with hooks need them, and every start would pay.
+_KEY_LINE: Final = (
     r"(?P<indent> +)(?P<quote>[\"']?)(?P<key>[^\"'\s:#][^\"':#]*)(?P=quote)"
     r"[ \t]*:(?P<rest>[ \t].*)?\Z"
 )
-_HOOK_VALUE: Final = re.compile(
-    r"(?P<before>[ \t]+[\"']?)[\w, \t-]*?(?P<after>[\"']?[ \t]*(?:[ \t]#.*)?)\Z"
-)
-_MARKER: Final = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
-_UNUSUAL: Final = re.compile(r"^(?:%|\.\.\.(?:[ \t\r\n]|\Z))", re.MULTILINE)
+_HOOK_VALUE: Final = r"(?P<before>[ \t]+[\"']?)[\w, \t-]*?(?P<after>[\"']?[ \t]*(?:[ \t]#.*)?)\Z"
+_MARKER: Final = r"(?m)^---(?=[ \t\r\n]|\Z)"
+_UNUSUAL: Final = r"(?m)^(?:%|\.\.\.(?:[ \t\r\n]|\Z))"
 #: Helm deletes this text from whatever it renders.
 _EATEN_BY_HELM: Final = "<no value>"
 
@@ -193,10 +192,10 @@ def strip_hooks(text: str, *, source: str) -> str:
     """
     if HOOK not in text:
         return text
-    if _UNUSUAL.search(text):
+    if re.search(_UNUSUAL, text):
         wanted = [_without_sync_phases(each, source) for each in documents(text, source)]
         return "---\n".join([dump(document) for document in wanted])
-    starts = [match.start() for match in _MARKER.finditer(text)]
+    starts = [match.start() for match in re.finditer(_MARKER, text)]
     if not starts or starts[0] > 0:
         starts.insert(0, 0)
     parts: list[str] = []
@@ -286,12 +285,12 @@ def _edit(part: str, kept: str | None) -> str | None:
         line = lines[at]
         bare = line.strip()
         if bare and not bare.startswith("#"):
-            match = _KEY_LINE.match(line.rstrip("\r"))
+            match = re.match(_KEY_LINE, line.rstrip("\r"))
             if match is None or match["indent"] != inner:
                 break
             key = match["key"].rstrip()
             if key == HOOK and kept is not None:
-                value = _HOOK_VALUE.match(match["rest"] or "")
+                value = re.match(_HOOK_VALUE, match["rest"] or "")
                 if value is None:
                     return None
                 cut = match.start("rest")

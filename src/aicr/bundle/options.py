@@ -23,10 +23,8 @@ KNOWN_DEPLOYERS: Final = ("helm",)
 
 EFFECTS: Final = ("NoExecute", "NoSchedule", "PreferNoSchedule")
 
-_NAME: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-_PREFIX: Final = re.compile(
-    r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*"
-)
+_NAME: Final = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_PREFIX: Final = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*"
 _SUBDOMAIN_LENGTH: Final = 253
 _REPEAT: Final = "to give several, repeat the flag"
 _TOLERATION_FORM: Final = "key[=value][:Effect] with Effect one of " + ", ".join(EFFECTS)
@@ -303,7 +301,7 @@ def parse_storage_class(text: str, flag: str) -> str:
             where=flag,
             hint="name a StorageClass of the cluster, or drop the flag to use the default class",
         )
-    if len(name) > _SUBDOMAIN_LENGTH or not _PREFIX.fullmatch(name):
+    if len(name) > _SUBDOMAIN_LENGTH or not re.fullmatch(_PREFIX, name):
         raise invalid(
             f'invalid {flag} "{text}": not a valid object name',
             where=flag,
@@ -338,8 +336,8 @@ def _split_taint(text: str, flag: str) -> tuple[str, bool, str, str]:
 
 def _check_label_key(key: str, text: str, flag: str) -> None:
     prefix, slash, name = key.rpartition("/")
-    valid = _NAME.fullmatch(name) and (
-        not slash or (len(prefix) <= _SUBDOMAIN_LENGTH and _PREFIX.fullmatch(prefix))
+    valid = re.fullmatch(_NAME, name) and (
+        not slash or (len(prefix) <= _SUBDOMAIN_LENGTH and re.fullmatch(_PREFIX, prefix))
     )
     if not valid:
         problem = f'"{key}" is not a label key' if key else "the key is empty"
@@ -351,7 +349,7 @@ def _check_label_key(key: str, text: str, flag: str) -> None:
 
 
 def _check_label_value(value: str, text: str, flag: str) -> None:
-    if value and not _NAME.fullmatch(value):
+    if value and not re.fullmatch(_NAME, value):
         raise invalid(
             f'invalid {flag} "{text}": "{value}" is not a label value',
             where=flag,

@@ -14,6 +14,7 @@ the files came about. Source: decisions 44 and 47, bundler spec 0.3 (step 17).
 
 from __future__ import annotations
 
+import errno
 import os
 
 from aicr.artifacts import checksums
@@ -44,12 +45,19 @@ def write_bundle(files: Mapping[str, tuple[bytes, int]], target: str) -> None:
             disk fails or is full.
     """
     _guard_paths(files)
-    place = os.path.abspath(target) if target else ""
-    replace = _guard_target(target, place)
+    if not target.strip() or "\0" in target:
+        raise invalid(
+            "no output folder is named", where="--output", hint="pass --output with a folder"
+        )
+    try:
+        place = os.path.abspath(target)
+        replace = _guard_target(target, place)
+    except OSError as error:
+        raise _explained(error, target) from error
     made: list[str] = []
     scratch = ""
     try:
-        made = _make_parents(os.path.dirname(place))
+        _make_parents(os.path.dirname(place), made)
         scratch = _sibling(place)
         os.mkdir(scratch, 0o700)
         _write_tree(scratch, files)
@@ -58,18 +66,12 @@ def write_bundle(files: Mapping[str, tuple[bytes, int]], target: str) -> None:
         else:
             # Onto an empty folder as well: rename replaces it, and fails if it filled meanwhile.
             os.rename(scratch, place)
-        scratch = ""
     except OSError as error:
+        _clean_up(scratch, made)
         raise _explained(error, target) from error
-    finally:
-        # Reached with a name in hand on every failure, Ctrl-C too.
-        if scratch:
-            _remove_tree(scratch)
-            for folder in reversed(made):
-                try:
-                    os.rmdir(folder)
-                except OSError:
-                    break
+    except BaseException:
+        _clean_up(scratch, made)
+        raise
 
 
 def is_own_bundle(directory: str) -> list[str]:
@@ -118,10 +120,6 @@ def _guard_paths(files: Mapping[str, tuple[bytes, int]]) -> None:
 
 def _guard_target(target: str, place: str) -> bool:
     """Check what stands at the target; whether an older bundle has to be swapped out."""
-    if not target.strip():
-        raise invalid(
-            "no output folder is named", where="--output", hint="pass --output with a folder"
-        )
     if os.path.islink(place):
         raise invalid(
             f"the output folder {target} is a symbolic link",
@@ -147,10 +145,7 @@ def _guard_target(target: str, place: str) -> bool:
             where="--output",
             hint="name a folder below the current one, for example ./bundle",
         )
-    try:
-        entries = sorted(os.listdir(place))
-    except OSError as error:
-        raise _explained(error, target) from error
+    entries = sorted(os.listdir(place))
     if not entries:
         return False
     problems = is_own_bundle(place)
@@ -170,22 +165,29 @@ def _some(items: list[str]) -> str:
     return ", ".join(items[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def _make_parents(folder: str) -> list[str]:
-    """Make *folder* and what is missing above it; the folders made, outermost first."""
+def _make_parents(folder: str, made: list[str]) -> None:
+    """Make *folder* and what is missing above it; each folder made is added to *made* at once."""
     missing = []
     while not os.path.isdir(folder):
+        if os.path.lexists(folder):
+            raise NotADirectoryError(errno.ENOTDIR, f"{folder} is not a folder")
         missing.append(folder)
         folder = os.path.dirname(folder)
-    made: list[str] = []
-    try:
-        for name in reversed(missing):
-            os.mkdir(name, FOLDER_MODE)
-            made.append(name)
-    except OSError:
-        for name in reversed(made):
-            os.rmdir(name)
-        raise
-    return made
+    for name in reversed(missing):
+        made.append(name)
+        os.mkdir(name)
+        os.chmod(name, FOLDER_MODE)
+
+
+def _clean_up(scratch: str, made: list[str]) -> None:
+    """Remove what a failed run has made; folders that hold something by now are left."""
+    if scratch:
+        _remove_tree(scratch)
+    for folder in reversed(made):
+        try:
+            os.rmdir(folder)
+        except OSError:
+            continue
 
 
 def _sibling(place: str) -> str:
@@ -266,7 +268,7 @@ def _explained(error: OSError, target: str) -> AicrError:
             where="--output",
             hint="name a folder in a place where you may write",
         )
-    if isinstance(error, FileExistsError) or error.errno == _not_empty():
+    if isinstance(error, FileExistsError) or error.errno == errno.ENOTEMPTY:
         return AicrError(
             CONFLICT,
             f"the output folder {target} was filled by another process meanwhile",
@@ -279,9 +281,3 @@ def _explained(error: OSError, target: str) -> AicrError:
         where="--output",
         hint="nothing was left behind; make room or mend the disk and run again",
     )
-
-
-def _not_empty() -> int:
-    import errno
-
-    return errno.ENOTEMPTY

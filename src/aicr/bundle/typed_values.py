@@ -13,8 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-_INTEGER: Final = re.compile(r"-?[1-9][0-9]{0,18}|0")
-_DECIMAL: Final = re.compile(r"-?(?:0|[1-9][0-9]*)\.[0-9]*[1-9]")
+_INTEGER: Final = r"-?[1-9][0-9]{0,18}|0"
+_DECIMAL: Final = r"-?(?:0|[1-9][0-9]*)\.[0-9]*[1-9]"
 _WORDS: Final[dict[str, bool | None]] = {"true": True, "false": False, "null": None}
 
 #: Last path segments, lower-case, whose values are names or versions even if they look like
@@ -41,10 +41,10 @@ def typed(text: str) -> Any:
     """
     if text in _WORDS:
         return _WORDS[text]
-    if _INTEGER.fullmatch(text):
+    if re.fullmatch(_INTEGER, text):
         number = int(text)
         return number if _INT64_MIN <= number <= _INT64_MAX else text
-    if _DECIMAL.fullmatch(text):
+    if re.fullmatch(_DECIMAL, text):
         decimal = float(text)
         return decimal if repr(decimal) == text else text
     return text

@@ -18,13 +18,15 @@ from aicr.catalog.fields import (
     REF_STRINGS,
     SPEC_KEYS,
 )
+from aicr.catalog.tree import check_relative
 from aicr.contract.documents import type_name
-from aicr.errors import invalid, nearest
+from aicr.errors import AicrError, invalid, nearest
 from aicr.values import durations
 from aicr.yamlio import read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from aicr.catalog.types import (
@@ -171,20 +173,26 @@ class Decoder:
                 ref[key] = self.as_map(entry[key], here, key)
             else:
                 ref[key] = [
-                    {
-                        name: self.as_text(value, (*here, index, name), name)
-                        for name, value in self.as_map(item, (*here, index), key).items()
-                    }
+                    self.expected_resource(item, (*here, index), f"{key}[{index}]")
                     for index, item in enumerate(self.as_list(entry[key], here, key))
                 ]
         for key in ("manifestFiles", "preManifestFiles"):
-            for index, file in enumerate(ref.get(key, ())):
-                if file.startswith("/") or ".." in file.split("/"):
-                    raise invalid(
-                        f"path traversal or non-local path detected: {file}",
-                        where=self.where((*place, key, index)),
-                    )
+            self.check_local(ref.get(key, ()), (*place, key))
         return ref  # type: ignore[no-any-return]
+
+    def expected_resource(self, value: Any, place: Path, field: str) -> dict[str, str]:
+        """One entry of ``expectedResources``."""
+        entry = self.as_map(value, place, field)
+        self.known_keys(entry, ("kind", "name", "namespace"), place)
+        return {key: self.as_text(item, (*place, key), key) for key, item in entry.items()}
+
+    def check_local(self, files: Sequence[str], place: Path) -> None:
+        """Refuse file paths that could leave the tree."""
+        for index, file in enumerate(files):
+            try:
+                check_relative(file)
+            except AicrError as error:
+                raise invalid(error.message, where=self.where((*place, index))) from None
 
     def phase(self, value: Any, path: Path) -> Phase:
         """One validation phase; a present empty list is kept, because it clears (spec 4.5)."""
@@ -193,7 +201,14 @@ class Decoder:
         phase: Phase = {}
         if entry.get("timeout") is not None:
             phase["timeout"] = self.as_text(entry["timeout"], (*path, "timeout"), "timeout")
-            durations.parse(phase["timeout"])
+            try:
+                durations.parse(phase["timeout"])
+            except AicrError as error:
+                raise invalid(
+                    f'invalid timeout "{phase["timeout"]}"',
+                    where=self.where((*path, "timeout")),
+                    hint=error.hint,
+                ) from error
         if entry.get("constraints") is not None:
             here = (*path, "constraints")
             phase["constraints"] = self.constraints(entry["constraints"], here, "constraints")
@@ -232,12 +247,8 @@ def overlay(decoder: Decoder, path: str, origin: str) -> Overlay:
     Raises:
         AicrError: INVALID_REQUEST with the place of what is wrong.
     """
-    document = decoder.value
-    metadata = decoder.as_map(document.get("metadata"), ("metadata",), "metadata")
-    name = decoder.as_text(metadata.get("name"), ("metadata", "name"), "metadata.name")
-    if not name:
-        raise invalid("metadata.name is required", where=decoder.where(("metadata",)))
-    raw = decoder.as_map(document.get("spec"), ("spec",), "spec")
+    name = _name(decoder)
+    raw = decoder.as_map(decoder.value.get("spec"), ("spec",), "spec")
     decoder.known_keys(raw, SPEC_KEYS, ("spec",))
     spec: OverlaySpec = {}
     if raw.get("base") is not None:
@@ -280,14 +291,8 @@ def mixin(decoder: Decoder, path: str) -> Mixin:
     Raises:
         AicrError: INVALID_REQUEST ``failed to parse mixin … (unknown fields are not allowed)``.
     """
-    document = decoder.value
-    decoder.known_keys(document, ("kind", "apiVersion", "metadata", "spec"), ())
-    metadata = decoder.as_map(document.get("metadata"), ("metadata",), "metadata")
-    decoder.known_keys(metadata, ("name",), ("metadata",))
-    name = decoder.as_text(metadata.get("name"), ("metadata", "name"), "metadata.name")
-    if not name:
-        raise invalid("metadata.name is required", where=decoder.where(("metadata",)))
-    raw = decoder.as_map(document.get("spec"), ("spec",), "spec")
+    name = _name(decoder)
+    raw = decoder.as_map(decoder.value.get("spec"), ("spec",), "spec")
     decoder.known_keys(raw, ("constraints", "componentRefs"), ("spec",))
     spec: Any = {}
     if raw.get("constraints") is not None:
@@ -299,6 +304,18 @@ def mixin(decoder: Decoder, path: str) -> Mixin:
             raw["componentRefs"], ("spec", "componentRefs"), kind=name
         )
     return {"name": name, "path": path, "spec": spec}
+
+
+def _name(decoder: Decoder) -> str:
+    """``metadata.name``, which every document of a catalogue needs; strict about the frame."""
+    document = decoder.value
+    decoder.known_keys(document, ("kind", "apiVersion", "metadata", "spec"), ())
+    metadata = decoder.as_map(document.get("metadata"), ("metadata",), "metadata")
+    decoder.known_keys(metadata, ("name",), ("metadata",))
+    name = decoder.as_text(metadata.get("name"), ("metadata", "name"), "metadata.name")
+    if not name:
+        raise invalid("metadata.name is required", where=decoder.where(("metadata",)))
+    return name
 
 
 def registry_entries(decoder: Decoder) -> list[RegistryEntry]:
@@ -331,6 +348,7 @@ def registry_entries(decoder: Decoder) -> list[RegistryEntry]:
         ):
             if key in entry:
                 entry[key] = decoder.as_texts(entry[key], (*place, key), key)
+        decoder.check_local(entry.get("manifestFiles") or (), (*place, "manifestFiles"))
         for key in (
             "gkeCriticalPriority",
             "hasSelfRefCRDs",

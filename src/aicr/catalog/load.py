@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from aicr.catalog import decode, fields
 from aicr.catalog.catalog import Catalog
+from aicr.catalog.criteria_values import ALIASES, ANY
 from aicr.catalog.dependencies import check_dependencies
 from aicr.catalog.registry import Registry, check_entries
 from aicr.catalog.tree import EMBEDDED, EXTERNAL, DirectoryTree, LayeredTree
@@ -38,6 +39,7 @@ SKIPPED_KINDS: Final = (
     "ComponentRegistry",
     "ComponentUpgrades",
     "RecipeCriteria",
+    "RecipeMixin",
     "RecipeResult",
     "Recipe",
     "Snapshot",
@@ -301,7 +303,7 @@ def overlaid(lower: Catalog, path: str) -> Catalog:
         tree=LayeredTree(lower.tree, tree),
         taught=taught_values([base, *ordered.values()]),
         notices=[*lower.notices, *_summarised(parts.notices, path)],
-        external=tuple(tree.paths()),
+        external=tuple(sorted({*lower.external, *tree.paths()})),
     )
     _check_base(catalog)
     return catalog
@@ -317,13 +319,15 @@ def _summarised(notices: list[str], path: str) -> list[str]:
 def taught_values(overlays: list[Overlay]) -> dict[str, dict[str, str]]:
     """Per criteria field, every value that an overlay states, with its strongest origin.
 
-    An embedded value stays embedded however often it is taught again (recipe spec 1.4).
+    An embedded value stays embedded however often it is taught again (recipe spec 1.4). Aliases are
+    taught as what they stand for, because that is what a query is turned into.
     """
     taught: dict[str, dict[str, str]] = {field: {} for field in fields.CRITERIA_STRINGS}
     for overlay in overlays:
         for field in fields.CRITERIA_STRINGS:
             value = overlay["spec"].get("criteria", {}).get(field)
-            if value and value != "any" and taught[field].get(value) != EMBEDDED:
+            value = ALIASES[field].get(value, value) if value else ""
+            if value and value != ANY and taught[field].get(value) != EMBEDDED:
                 taught[field][value] = overlay["origin"]
     return taught
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from aicr.catalog.decode import Decoder, Path
     from aicr.catalog.types import Profile, ProfileValue
 
-IDENTIFIER: Final = re.compile(r"[A-Za-z0-9._-]+")
+IDENTIFIER: Final = r"[A-Za-z0-9._-]+"
 _MAX_SAFE_INTEGER: Final = 2**53 - 1
 
 
@@ -27,7 +27,7 @@ def decode_profile(decoder: Decoder, value: Any, place: Path) -> Profile:
     decoder.known_keys(raw, ("name", "description", "default", "values"), place)
     name = decoder.as_text(raw.get("name"), (*place, "name"), "profile.name")
     default = decoder.as_text(raw.get("default"), (*place, "default"), "profile.default")
-    if not IDENTIFIER.fullmatch(name):
+    if not re.fullmatch(IDENTIFIER, name):
         raise invalid(
             "profile name and value must match [A-Za-z0-9._-]+",
             where=decoder.where((*place, "name")),
@@ -37,7 +37,7 @@ def decode_profile(decoder: Decoder, value: Any, place: Path) -> Profile:
     entries = decoder.as_map(raw.get("values"), (*place, "values"), "profile.values")
     for key, item in entries.items():
         here = (*place, "values", key)
-        if not IDENTIFIER.fullmatch(key):
+        if not re.fullmatch(IDENTIFIER, key):
             raise invalid(
                 "profile name and value must match [A-Za-z0-9._-]+", where=decoder.where(here)
             )
@@ -97,12 +97,10 @@ def _value(decoder: Decoder, item: Any, here: Path) -> ProfileValue:
                 )
         overrides = decoder.as_map(block.get("overrides"), (*place, "overrides"), "overrides")
         _check_overrides(overrides, decoder, (*place, "overrides"))
-        value.setdefault("componentRefs", []).append(
-            {
-                "name": decoder.as_text(block.get("name"), (*place, "name"), "name"),
-                "overrides": overrides,
-            }
-        )
+        component = decoder.as_text(block.get("name"), (*place, "name"), "name")
+        if not component:
+            raise invalid(f"componentRefs[{index}]: name is required", where=decoder.where(place))
+        value.setdefault("componentRefs", []).append({"name": component, "overrides": overrides})
     return value
 
 
@@ -120,6 +118,11 @@ def _check_overrides(value: Any, decoder: Decoder, place: Path) -> None:
             if key == "enabled" and place[-1] == "overrides":
                 raise invalid("a profile may not set enabled", where=decoder.where(here))
             _check_overrides(item, decoder, here)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            # A list is one value: maps in it are free, numbers must survive JSON as anywhere else.
+            if not isinstance(item, dict):
+                _check_overrides(item, decoder, (*place, index))
     elif isinstance(value, int) and not isinstance(value, bool):
         if abs(value) > _MAX_SAFE_INTEGER:
             raise invalid(

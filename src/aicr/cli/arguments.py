@@ -7,13 +7,28 @@ itself except for ``--help``.
 from __future__ import annotations
 
 import argparse
+import sys
 
 from aicr.errors import invalid, nearest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any, NoReturn
+    from typing import Any, Final, NoReturn, Protocol
+
+    class Writer(Protocol):
+        """What help can be written to."""
+
+        def write(self, text: str, /) -> object:
+            """Take *text*."""
+
+
+_DEFAULT_WIDTH: Final = 98
+#: Closes the help of every command (decision 46).
+EXIT_NOTES: Final = """
+exit status: 0 done; 2 the input is wrong; 3 something named was not found; 4 access refused; 5 no
+answer in time; 6 a service is unreachable; 8 the disk or aicr itself failed; 130 Ctrl-C.
+"""
 
 
 class Once(argparse.Action):
@@ -35,16 +50,46 @@ class Once(argparse.Action):
 
 
 class Parser(argparse.ArgumentParser):
-    """An argparse parser that raises AicrError and never abbreviates."""
+    """An argparse parser that raises AicrError and never abbreviates.
+
+    Attributes:
+        stream: where ``--help`` goes; the process's stdout until somebody says otherwise.
+    """
 
     def __init__(self, **options: Any) -> None:
         options.setdefault("allow_abbrev", False)
-        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        options.setdefault("formatter_class", _fixed_width)
+        options["epilog"] = f"{options.get('epilog') or ''}{EXIT_NOTES}"
         super().__init__(**options)
+        self.stream: Writer | None = None
+
+    def format_help(self) -> str:
+        """The help text, as wide as the terminal."""
+        self.formatter_class = _terminal_width
+        return super().format_help()
+
+    def print_help(self, file: Any = None) -> None:
+        """Print the help; that it cannot be written is an error, which argparse would swallow."""
+        (file or self.stream or sys.stdout).write(self.format_help())
 
     def error(self, message: str) -> NoReturn:
-        """Turn argparse's complaint into ours."""
-        raise invalid(message, hint=f"see {self.prog} --help")
+        """Turn argparse's complaint into ours: about a flag, and with what to write instead."""
+        hint = f"see {self.prog} --help"
+        argument, colon, problem = message.partition(": ")
+        if not (colon and argument.startswith("argument ")):
+            raise invalid(message, hint=hint)
+        flag = next(
+            (name for name in argument[9:].split("/") if name.startswith("--")), argument[9:]
+        )
+        if problem == "expected one argument":
+            raise invalid(
+                f"flag {flag} needs a value",
+                where=flag,
+                hint=f"a value that starts with - is written {flag}=-value; {hint}",
+            )
+        if problem.startswith("ignored explicit argument"):
+            raise invalid(f"flag {flag} takes no value", where=flag, hint=f"write {flag} alone")
+        raise invalid(problem, where=flag, hint=hint)
 
     def parse(self, argv: Sequence[str]) -> argparse.Namespace:
         """Parse all of *argv*; unknown flags name the nearest known one.
@@ -77,6 +122,26 @@ class Parser(argparse.ArgumentParser):
         self.add_argument(*flags, action="append", default=[], **options)
 
 
+def _fixed_width(prog: str) -> argparse.HelpFormatter:
+    """The formatter that argparse makes for each flag added: it must not look for a terminal, which
+    would import shutil at every start."""
+    return argparse.RawDescriptionHelpFormatter(prog, width=_DEFAULT_WIDTH)
+
+
+def _terminal_width(prog: str) -> argparse.HelpFormatter:
+    import os
+
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isascii() and columns.isdigit() and int(columns) > 0:
+        width = int(columns)
+    else:
+        try:
+            width = os.get_terminal_size(1).columns or _DEFAULT_WIDTH
+        except OSError:
+            width = _DEFAULT_WIDTH
+    return argparse.RawDescriptionHelpFormatter(prog, width=max(40, min(width, 120) - 2))
+
+
 def _two_dashes(word: str, known: list[str]) -> str:
     if word.startswith("-") and not word.startswith("--") and len(word) > 2:
         flag = word.partition("=")[0]
@@ -94,4 +159,6 @@ def whole_number(text: str) -> int:
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdigit()):
         raise argparse.ArgumentTypeError(f"invalid nodes value: {text} (a whole number is needed)")
+    if len(digits) > 9:
+        raise argparse.ArgumentTypeError("invalid nodes value: more than 9 digits")
     return int(text)

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from aicr.bundle.api import Bundle
-    from aicr.catalog.catalog import Catalog
     from aicr.cli.console import Console
 
 _EXAMPLES = """\
@@ -89,7 +88,7 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
         raise invalid(
             f"{arguments.output}: bundles are written to folders", hint="name a folder: -o bundle"
         )
-    from aicr.cli.criteria import load_catalog
+    from aicr.cli.catalogs import load_catalog
     from aicr.recipe.document import load_recipe
 
     catalog = load_catalog(arguments, console)
@@ -101,7 +100,7 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
 
     bundle = make_bundle(
         recipe,
-        _options(arguments, catalog),
+        _options(arguments),
         read_file=lambda path: read_input(path, what="values file"),
     )
     bundle.write(arguments.output)
@@ -109,7 +108,7 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def _options(arguments: argparse.Namespace, catalog: Catalog) -> Any:
+def _options(arguments: argparse.Namespace) -> Any:
     from aicr.bundle.options import BundleOptions
     from aicr.version import __version__
 
@@ -132,9 +131,6 @@ def _options(arguments: argparse.Namespace, catalog: Catalog) -> Any:
         storage_class=given(arguments.storage_class),
         shared_storage_class=given(arguments.shared_storage_class),
         version=__version__,
-        data_files={
-            path: catalog.tree.read_text(path).encode("utf-8") for path in catalog.external
-        },
     )
 
 
@@ -149,4 +145,11 @@ def _report(bundle: Bundle, target: str, console: Console) -> None:
         f"{size} bytes in {target}\n"
     )
     for number, step in enumerate(bundle.steps, 1):
-        console.write(f"  {number}. {step.replace('<output folder>', target)}\n")
+        console.write(f"  {number}. {step.replace('<output folder>', _quoted(target))}\n")
+
+
+def _quoted(path: str) -> str:
+    """A path as a shell takes it for one word."""
+    if all(char.isalnum() or char in "/._-+,@%" for char in path) and not path.startswith("-"):
+        return path
+    return "'" + ("./" + path if path.startswith("-") else path).replace("'", "'\\''") + "'"

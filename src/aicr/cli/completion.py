@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
     from aicr.cli.console import Console
 
-SHELLS: Final = ("bash", "zsh", "tcsh")
+SHELLS: Final = ("bash", "zsh", "fish", "tcsh")
 _EXAMPLES = """\
 examples:
   source <(aicr completion bash)
   aicr completion zsh > ~/.zfunc/_aicr
+  aicr completion fish > ~/.config/fish/completions/aicr.fish
 """
 
 
@@ -39,6 +40,11 @@ def parser() -> Parser:
 
 def execute(arguments: argparse.Namespace, console: Console) -> int:
     """Print the script."""
+    if not arguments.shell:
+        raise invalid(
+            "name the shell that the script is for",
+            hint=f"shells: {', '.join(SHELLS)}; for example: aicr completion bash",
+        )
     if arguments.shell not in SHELLS:
         near = nearest(arguments.shell, list(SHELLS))
         raise invalid(

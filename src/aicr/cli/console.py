@@ -30,23 +30,22 @@ class Console:
 
     __slots__ = ("_colour", "err", "out")
 
-    def __init__(self, out: TextIO | None, err: TextIO | None) -> None:
+    def __init__(self, out: TextIO, err: TextIO) -> None:
         self.out = out
         self.err = err
         self._colour = (
-            err is not None
-            and bool(err.isatty())
+            bool(err.isatty())
             and not os.environ.get("NO_COLOR")
             and os.environ.get("TERM") != "dumb"
         )
 
     @classmethod
     def standard(cls) -> Console:
-        """The process's own streams; one that was closed beforehand is None."""
+        """The process's own streams; Python leaves out one that was closed beforehand."""
         out = sys.stdout
-        if out is not None:
-            out.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
-        return cls(out, sys.stderr)
+        if hasattr(out, "reconfigure"):
+            out.reconfigure(encoding="utf-8", newline="\n")
+        return cls(out or _Closed(), sys.stderr or _Closed())  # type: ignore[arg-type]
 
     def write(self, text: str) -> None:
         """Machine output.
@@ -55,8 +54,6 @@ class Console:
             AicrError: INTERNAL when stdout is closed or its disk is full.
             BrokenPipeError: when the reader went away; ``main`` ends the run quietly.
         """
-        if self.out is None:
-            raise _unwritable("it is closed")
         try:
             self.out.write(text)
         except BrokenPipeError:
@@ -70,14 +67,23 @@ class Console:
         Raises:
             AicrError, BrokenPipeError: as ``write``.
         """
-        if self.out is None:
-            return
         try:
             self.out.flush()
         except BrokenPipeError:
             raise
         except OSError as error:
             raise _unwritable(error.strerror or str(error)) from None
+
+    def abandon(self) -> None:
+        """Drop what is still unwritten, so that the interpreter does not fail on it at its end."""
+        try:
+            descriptor = self.out.fileno()
+            devnull = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(devnull, descriptor)
+            os.close(devnull)
+        except (OSError, ValueError):
+            # Not a stream of the process: nothing is flushed behind our back.
+            pass
 
     def say(self, text: str) -> None:
         """A line for people."""
@@ -106,8 +112,6 @@ class Console:
         self._tell("\n".join(lines) + "\n")
 
     def _tell(self, text: str) -> None:
-        if self.err is None:
-            return
         try:
             self.err.write(text)
         except (OSError, UnicodeEncodeError):
@@ -116,6 +120,22 @@ class Console:
 
     def _paint(self, text: str, colour: str) -> str:
         return f"{colour}{text}{_OFF}" if self._colour else text
+
+
+class _Closed:
+    """A stream that is not there: nothing can be written to it."""
+
+    def isatty(self) -> bool:
+        return False
+
+    def write(self, text: str) -> int:
+        raise OSError("it is closed")
+
+    def flush(self) -> None:
+        """There is nothing to bring out."""
+
+    def fileno(self) -> int:
+        raise OSError("it is closed")
 
 
 def _shown(text: str) -> str:

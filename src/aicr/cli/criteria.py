@@ -5,10 +5,11 @@ from __future__ import annotations
 from aicr.catalog.criteria_values import FIELDS
 from aicr.catalog.fields import CRITERIA_STRINGS
 from aicr.cli.arguments import Parser, whole_number
+from aicr.cli.catalogs import load_catalog
 from aicr.cli.sources import read_input
 from aicr.errors import AicrError, invalid
 from aicr.recipe.criteria import ANY, Criteria, check_not_empty, check_value, normalise
-from aicr.recipe.resolve import Recipe, resolve
+from aicr.recipe.resolve import resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from aicr.catalog.catalog import Catalog
     from aicr.cli.console import Console
+    from aicr.recipe.recipe import Recipe
 
 NO_CRITERIA = (
     "--service, --accelerator, --intent, --os, --platform, --nodes, --criteria, or use --snapshot to "
@@ -60,18 +62,6 @@ def _once(group: Any, *flags: str, **options: Any) -> None:
     from aicr.cli.arguments import Once
 
     group.add_argument(*flags, action=Once, **options)
-
-
-def load_catalog(arguments: argparse.Namespace, console: Console) -> Catalog:
-    """The built-in catalogue, with ``--data`` over it; deprecation lines go to the console."""
-    from aicr.catalog.catalog import Catalog
-
-    catalog = Catalog.builtin()
-    if arguments.data is not None:
-        catalog = catalog.overlay(arguments.data)
-    for notice in catalog.notices:
-        console.warn(notice)
-    return catalog
 
 
 def resolve_arguments(arguments: argparse.Namespace, console: Console) -> Recipe:
@@ -139,20 +129,21 @@ def _from_flags(arguments: argparse.Namespace, catalog: Catalog, strict: bool) -
 def _from_file(source: str, catalog: Catalog, strict: bool, console: Console) -> dict[str, Any]:
     from aicr.catalog.decode import Decoder
     from aicr.contract.documents import check_header
-    from aicr.yamlio import read
+    from aicr.yamlio import jsontext, read
 
-    extension = source.rpartition(".")[2].lower()
-    if "." not in source.rpartition("/")[2] or extension not in ("yaml", "yml", "json"):
+    extension = _extension(source)
+    if extension not in ("", "yaml", "yml", "json"):
         raise invalid(
             f"cannot tell the format of criteria file {source}: its name must end in .yaml, .yml or "
-            f".json"
+            f".json",
+            hint="rename the file",
         )
     text = read_input(source, what="criteria file")
     if extension == "json":
-        from aicr.yamlio.jsontext import load_json
-
-        load_json(text, source=source)
-    value, positions = read.load_with_positions(text, source=source, mode="helm")
+        value = jsontext.load_json(text, source=source)
+        positions = jsontext.positions(text, source=source)
+    else:
+        value, positions = read.load_with_positions(text, source=source, mode="helm")
     notice = check_header(value, "RecipeCriteria", source=source)
     if notice:
         console.warn(notice)
@@ -170,6 +161,17 @@ def _from_file(source: str, catalog: Catalog, strict: bool, console: Console) ->
     if spec.get("nodes"):
         found["nodes"] = spec["nodes"]
     return found
+
+
+def _extension(source: str) -> str:
+    """What follows the last dot of a name, lower-cased; "" for stdin, pipes and plain names."""
+    if source.startswith(("http://", "https://")):
+        source = source.partition("?")[0].partition("#")[0]
+    return (
+        source.rpartition("/")[2].rpartition(".")[2].lower()
+        if "." in source.rpartition("/")[2]
+        else ""
+    )
 
 
 def _from_snapshot(source: str | None, console: Console) -> tuple[Any, dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aicr.errors import invalid
+from aicr.errors import invalid, nearest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,9 +21,11 @@ def check_format(text: str | None, allowed: tuple[str, ...] = FORMATS) -> str:
     """
     chosen = "yaml" if text is None else text
     if chosen not in allowed:
+        near = nearest(chosen, list(allowed))
         raise invalid(
             f'unknown output format: "{chosen}", valid formats are: {", ".join(allowed)}',
             where="--format",
+            hint=f"did you mean {near}?" if near else "leave --format out for yaml",
         )
     return chosen
 

@@ -14,7 +14,7 @@ from aicr.errors import CANCELED, INTERNAL, AicrError, invalid, nearest
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Final
+    from typing import Final, NoReturn
 
 #: Command -> (module, one line for the overview).
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
@@ -55,39 +55,76 @@ def main(argv: Sequence[str], console: Console | None = None) -> int:
     """Run one command line and return the exit status."""
     console = console or Console.standard()
     try:
-        return _dispatch(list(argv), console)
+        status = _dispatch(_checked(argv), console)
+        console.flush()
     except AicrError as error:
         console.error(error)
-        return error.exit_status
+        status = error.exit_status
     except SystemExit as exit_request:
-        return exit_request.code if isinstance(exit_request.code, int) else 1
+        status = exit_request.code if isinstance(exit_request.code, int) else 1
     except BrokenPipeError:
         # The reader of our output went away (for example `| head`): nothing is left to say.
-        return _silent_exit()
+        status = 0
     except KeyboardInterrupt:
-        console.error(AicrError(CANCELED, "interrupted; nothing was left half written"))
-        return 130
+        console.error(
+            AicrError(CANCELED, "interrupted; nothing was left half written", hint="run it again")
+        )
+        status = 130
     except Exception as error:
         console.error(_as_bug(error))
-        return 8
+        status = 8
+    else:
+        return status
+    _close(console)
+    return status
+
+
+def _close(console: Console) -> None:
+    """Bring out what was printed before a failure, or drop it if that fails as well."""
+    try:
+        console.flush()
+    except (AicrError, OSError):
+        console.abandon()
+
+
+def _checked(argv: Sequence[str]) -> list[str]:
+    """The words of the command line, all of them text that can be written to a file."""
+    for number, word in enumerate(argv, 1):
+        try:
+            word.encode("utf-8")
+        except UnicodeEncodeError:
+            raise invalid(
+                f"word {number} of the command line is not UTF-8 text: {word!a}",
+                hint="use a UTF-8 terminal, or rename the file",
+            ) from None
+        if "\0" in word:
+            raise invalid(f"word {number} of the command line holds a NUL character")
+    return list(argv)
 
 
 def _dispatch(argv: list[str], console: Console) -> int:
+    if argv[:1] == ["help"] and argv[1:2] and not argv[1].startswith("-"):
+        argv = [argv[1], "--help"]
     if not argv or argv[0] in ("-h", "--help", "help"):
         console.write(overview())
         return 0
     name = argv[0]
-    if name in ("-v", "--version"):
+    if name in ("-v", "-V", "--version"):
         name = "version"
     if name not in COMMANDS:
-        near = nearest(name, list(COMMANDS))
-        raise invalid(
-            f"unknown command {name!r}",
-            hint=f"did you mean {near}?" if near else f"commands: {', '.join(COMMANDS)}",
-        )
+        raise invalid(f"unknown command {name!r}", hint=_way_to(name))
     module = __import__(COMMANDS[name][0], fromlist=["execute"])
-    status: int = module.execute(module.parser().parse(argv[1:]), console)
+    parser = module.parser()
+    parser.stream = console
+    status: int = module.execute(parser.parse(argv[1:]), console)
     return status
+
+
+def _way_to(name: str) -> str:
+    if name.startswith("-"):
+        return "name a command first, for example: aicr recipe --service eks; see aicr --help"
+    near = nearest(name, list(COMMANDS))
+    return f"did you mean {near}?" if near else f"commands: {', '.join(COMMANDS)}"
 
 
 def _as_bug(error: Exception) -> AicrError:
@@ -106,23 +143,45 @@ def _as_bug(error: Exception) -> AicrError:
     )
 
 
-def _silent_exit() -> int:
-    import os
-
-    devnull = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(devnull, sys.stdout.fileno())
-    return 0
-
-
 def run() -> None:
     """The console script: run, flush, exit with the status."""
     import gc
 
     # A command lives for milliseconds and makes no cycles worth collecting.
     gc.disable()
-    status = main(sys.argv[1:])
+    _end_on_sigterm()
     try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        status = _silent_exit()
-    sys.exit(status)
+        status = main(sys.argv[1:])
+    except KeyboardInterrupt:
+        # Ctrl-C once more, while the first one was being reported.
+        status = 130
+    _leave(status)
+
+
+def _leave(status: int) -> NoReturn:
+    """End now: everything is written, and taking the interpreter apart would cost milliseconds."""
+    import os
+
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            # None stands for a stream that was closed before we came.
+            if stream is not None:
+                stream.flush()
+        except (OSError, ValueError):
+            # The status says it already.
+            continue
+    os._exit(status)
+
+
+def _end_on_sigterm() -> None:
+    """Make a request to end unwind like Ctrl-C, so that it leaves nothing half written either."""
+    # The C module: ``signal`` itself would import enum.
+    import _signal  # type: ignore[import-not-found]
+
+    if hasattr(_signal, "SIGTERM") and _signal.getsignal(_signal.SIGTERM) == _signal.SIG_DFL:
+        _signal.signal(_signal.SIGTERM, _exit_on_signal)
+
+
+def _exit_on_signal(number: int, frame: object) -> NoReturn:
+    del frame
+    raise SystemExit(128 + number)

@@ -12,11 +12,11 @@ from aicr.recipe.query import select
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from typing import Any
+    from typing import Any, Final
 
     from aicr.cli.console import Console
 
-_FORMATS = ("yaml", "json")
+FORMATS: Final = ("yaml", "json")
 _EXAMPLES = """\
 examples:
   aicr query --service eks --accelerator h100 --intent training --os ubuntu \\
@@ -49,7 +49,7 @@ def parser() -> Parser:
 
 def execute(arguments: argparse.Namespace, console: Console) -> int:
     """Resolve, hydrate, select, print."""
-    chosen = check_format(arguments.format, _FORMATS)
+    chosen = check_format(arguments.format, FORMATS)
     if arguments.selector is None:
         raise invalid(
             'Required flag "selector" not set',

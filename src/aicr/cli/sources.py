@@ -42,18 +42,32 @@ def read_input(source: str, *, what: str) -> str:
     if source.startswith(("http://", "https://")):
         content = _fetch(source, what)
     elif source == "-":
-        content = sys.stdin.buffer.read(MAX_INPUT_BYTES + 1)
+        content = _read_stdin(what)
+    elif not source.strip():
+        raise invalid(f"{what}: the name is empty", hint="name a file, or - for standard input")
     else:
         content = _read_file(source, what)
     if len(content) > MAX_INPUT_BYTES:
-        raise invalid(f"{what} {source} is larger than {MAX_INPUT_BYTES} bytes")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
         raise invalid(
-            f"{what} {source} is not UTF-8 text (byte {error.start})",
-            hint="save the file as UTF-8",
-        ) from None
+            f"{what} {source} is larger than {MAX_INPUT_BYTES} bytes", hint="is it the right file?"
+        )
+    from aicr.yamlio import decode
+
+    try:
+        return decode(content.removeprefix(b"\xef\xbb\xbf"), source=source)
+    except AicrError as error:
+        raise invalid(f"{what} {source} is not UTF-8 text") from error
+
+
+def _read_stdin(what: str) -> bytes:
+    if sys.stdin is None:
+        raise invalid(f"{what}: standard input is closed", hint="name a file instead of -")
+    if sys.stdin.isatty():
+        sys.stderr.write(f"reading the {what} from this terminal; end it with Ctrl-D\n")
+    try:
+        return sys.stdin.buffer.read(MAX_INPUT_BYTES + 1)
+    except OSError as error:
+        raise invalid(f"cannot read the {what} from standard input: {error.strerror}") from None
 
 
 def _read_file(path: str, what: str) -> bytes:
@@ -64,8 +78,14 @@ def _read_file(path: str, what: str) -> bytes:
         raise not_found(f"{what} not found: {path}", hint=_beside(path)) from None
     except IsADirectoryError:
         raise invalid(f"{what} {path} is a folder", hint="name the file in it") from None
+    except PermissionError:
+        raise invalid(
+            f"cannot read {what} {path}: permission denied", hint=f"look with: ls -l {path}"
+        ) from None
     except OSError as error:
-        raise invalid(f"cannot read {what} {path}: {error.strerror}") from None
+        raise invalid(
+            f"cannot read {what} {path}: {error.strerror}", hint="check the path"
+        ) from None
 
 
 def _beside(path: str) -> str:
@@ -82,6 +102,7 @@ def _beside(path: str) -> str:
 
 
 def _fetch(address: str, what: str) -> bytes:
+    import http.client
     import urllib.error
     import urllib.request
 
@@ -92,26 +113,36 @@ def _fetch(address: str, what: str) -> bytes:
     except urllib.error.HTTPError as error:
         with error:
             if error.code == 404:
-                raise not_found(f"{what} not found: {address}") from None
+                raise not_found(
+                    f"{what} not found: {address}", hint="open the address in a browser"
+                ) from None
             raise AicrError(
-                SERVICE_UNAVAILABLE, f"{what} {address}: the server answered {error.code}"
+                SERVICE_UNAVAILABLE,
+                f"{what} {address}: the server answered {error.code}",
+                hint="open the address in a browser, or save the file and name it",
             ) from None
-    except TimeoutError:
-        raise AicrError(
-            TIMEOUT, f"{what} {address}: no answer in {HTTP_TIMEOUT} s", hint="try again"
-        ) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
-        raise AicrError(SERVICE_UNAVAILABLE, f"{what} {address}: {reason}") from None
+        if isinstance(reason, TimeoutError):
+            raise AicrError(
+                TIMEOUT, f"{what} {address}: no answer in {HTTP_TIMEOUT} s", hint="try again"
+            ) from None
+        raise AicrError(
+            SERVICE_UNAVAILABLE,
+            f"{what} {address}: {reason}",
+            hint="check the address and the network, or save the file and name it",
+        ) from None
 
 
 def write_output(text: str, target: str, console: Console) -> None:
     """Print *text*, or write it to the file *target* as a whole.
 
+    A link is followed, so that it goes on being one; a device or pipe is written to as it stands.
+
     Raises:
         AicrError: INVALID_REQUEST when the place cannot be written, INTERNAL when the disk fails.
     """
-    if target in ("", "-"):
+    if target in ("", "-", "/dev/stdout"):
         console.write(text)
         return
     if target.startswith("cm://"):
@@ -119,33 +150,55 @@ def write_output(text: str, target: str, console: Console) -> None:
             f"{target}: ConfigMaps are not written by this command",
             hint="write a file, then: kubectl create configmap NAME --from-file=recipe.yaml=FILE",
         )
-    folder = os.path.dirname(target) or "."
-    if os.path.isdir(target):
-        raise invalid(f"{target} is a folder", hint="name a file in it")
-    if not os.path.isdir(folder):
-        raise invalid(f"the folder {folder} does not exist", hint=f"create it: mkdir -p {folder}")
-    if os.path.exists(target) and not os.path.isfile(target):
-        with open(target, "w", encoding="utf-8") as device:
-            device.write(text)
-        return
-    temporary = f"{target}.{os.getpid()}.tmp"
+    if not target.strip():
+        raise invalid("the name of the output file is blank", where="--output", hint="name a file")
+    place = os.path.realpath(target)
+    folder = os.path.dirname(place)
+    if os.path.isdir(place):
+        raise invalid(f"{target} is a folder", where="--output", hint="name a file in it")
+    if not os.path.isdir(folder) and not os.path.exists(target):
+        hint = "a file is in the way" if os.path.exists(folder) else f"create it: mkdir -p {folder}"
+        raise invalid(f"the folder {folder} does not exist", where="--output", hint=hint)
     try:
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-    except OSError as error:
+        if os.path.exists(target) and not os.path.isfile(target):
+            _write_bytes(os.open(target, os.O_WRONLY), text)
+        else:
+            _replace(place, text)
+    except PermissionError as error:
         raise invalid(
-            f"cannot write {target}: {error.strerror}", hint="choose a folder that you may write to"
+            f"cannot write {target}: {error.strerror}",
+            where="--output",
+            hint="choose a folder that you may write to",
         ) from None
-    try:
-        with open(handle, "wb", closefd=True) as file:
-            file.write(text.encode("utf-8"))
-            os.fchmod(file.fileno(), 0o644)
-        os.replace(temporary, target)
     except OSError as error:
-        _remove(temporary)
-        raise AicrError(INTERNAL, f"cannot write {target}: {error.strerror}") from None
+        raise AicrError(
+            INTERNAL,
+            f"cannot write {target}: {error.strerror}",
+            where="--output",
+            hint="nothing was left half written; make room or choose another place",
+        ) from None
+
+
+def _replace(place: str, text: str) -> None:
+    temporary = os.path.join(os.path.dirname(place), f".aicr-{os.urandom(6).hex()}")
+    try:
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        _write_bytes(handle, text, mode=0o644)
+        os.replace(temporary, place)
     except BaseException:
         _remove(temporary)
         raise
+
+
+def _write_bytes(handle: int, text: str, mode: int | None = None) -> None:
+    try:
+        view = memoryview(text.encode("utf-8"))
+        while view:
+            view = view[os.write(handle, view) :]
+        if mode is not None:
+            os.fchmod(handle, mode)
+    finally:
+        os.close(handle)
 
 
 def _remove(path: str) -> None:

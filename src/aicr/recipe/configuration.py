@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from aicr.contract.documents import type_name
 from aicr.errors import invalid, nearest
 
 TYPE_CHECKING = False
@@ -23,7 +24,7 @@ PROVIDED_ACCOUNTING: Final = (
 )
 TCPXO_RUNTIME: Final = "torch-distributed-tcpxo"
 _TCPXO_INTERFACES: Final = tuple(f"eth{n}" for n in range(1, 9))
-_NETWORK: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_NETWORK: Final = r"[a-z]([-a-z0-9]*[a-z0-9])?"
 _MAX_NETWORK_LENGTH: Final = 41
 
 
@@ -52,16 +53,13 @@ def check_configuration(configuration: dict[str, Any], criteria: Criteria) -> No
     Raises:
         AicrError: INVALID_REQUEST naming the path and the valid values.
     """
-    known = {"slurm", "runtimeInventory", "gke"}
-    for key in configuration:
-        if key not in known:
-            near = nearest(key, sorted(known))
-            raise invalid(
-                f'unknown configuration "{key}"',
-                hint=f'did you mean "{near}"?' if near else f"known: {', '.join(sorted(known))}",
-            )
+    _known_keys(configuration, ("gke", "runtimeInventory", "slurm"), "")
+    if configuration.get("gke") is not None:
+        _known_keys(configuration["gke"], ("tcpxoInterfaces",), "gke.")
     slurm = configuration.get("slurm")
     if slurm is not None:
+        _known_keys(slurm, ("accounting",), "slurm.")
+        _known_keys(slurm.get("accounting") or {}, ("mode",), "slurm.accounting.")
         mode = (slurm.get("accounting") or {}).get("mode")
         if criteria.platform != "slurm":
             raise invalid(
@@ -85,8 +83,26 @@ def check_configuration(configuration: dict[str, Any], criteria: Criteria) -> No
         _check_interfaces(interfaces)
 
 
-def _check_interfaces(interfaces: list[dict[str, str]]) -> None:
+def _known_keys(block: Any, known: tuple[str, ...], trail: str) -> None:
+    if not isinstance(block, dict):
+        name = f"configuration.{trail}".rstrip(".")
+        raise invalid(f"{name} must be a map, found {type_name(block)}")
+    for key in block:
+        if key not in known:
+            near = nearest(str(key), list(known))
+            raise invalid(
+                f'unknown configuration "{trail}{key}"',
+                hint=f'did you mean "{trail}{near}"?' if near else f"known: {', '.join(known)}",
+            )
+
+
+def _check_interfaces(interfaces: Any) -> None:
     where = "configuration.gke.tcpxoInterfaces"
+    if not isinstance(interfaces, list) or not all(
+        isinstance(entry, dict) and all(isinstance(text, str) for text in entry.values())
+        for entry in interfaces
+    ):
+        raise invalid("tcpxoInterfaces must be a list of {interfaceName, network}", where=where)
     names = [entry.get("interfaceName", "") for entry in interfaces]
     if sorted(names) != list(_TCPXO_INTERFACES):
         raise invalid(
@@ -97,7 +113,7 @@ def _check_interfaces(interfaces: list[dict[str, str]]) -> None:
     networks: dict[str, str] = {}
     for entry in interfaces:
         network, interface = entry.get("network", ""), entry["interfaceName"]
-        if len(network) > _MAX_NETWORK_LENGTH or not _NETWORK.fullmatch(network):
+        if len(network) > _MAX_NETWORK_LENGTH or not re.fullmatch(_NETWORK, network):
             raise invalid(
                 f'network "{network}" of {interface} is not a lower-case name of at most '
                 f"{_MAX_NETWORK_LENGTH} characters that starts with a letter",

@@ -7,6 +7,7 @@ module only knows words (recipe spec 1.1 to 1.6).
 from __future__ import annotations
 
 from aicr.catalog.criteria_values import ALIASES, FIELDS, VALUES
+from aicr.contract.documents import type_name
 from aicr.errors import INVALID_REQUEST, AicrError, invalid, nearest
 
 TYPE_CHECKING = False
@@ -98,7 +99,13 @@ class Criteria:
 
 
 def normalise(field: str, raw: str) -> str:
-    """Trim, lower-case and de-alias one word; empty becomes ``any`` (recipe spec 1.3)."""
+    """Trim, lower-case and de-alias one word; empty becomes ``any`` (recipe spec 1.3).
+
+    Raises:
+        AicrError: INVALID_REQUEST for something that is no text.
+    """
+    if not isinstance(raw, str):
+        raise invalid(f"{field} must be text, found {type_name(raw)}")
     word = raw.strip().lower()
     if not word or word == ANY:
         return ANY

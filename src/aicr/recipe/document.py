@@ -8,13 +8,15 @@ where.
 
 from __future__ import annotations
 
+from aicr.catalog.criteria_values import FIELDS
 from aicr.catalog.dependencies import check_dependencies, deployment_order
 from aicr.catalog.fields import REF_BOOLS, REF_LISTS, REF_ORDER, REF_STRINGS
 from aicr.catalog.registry import component_type
 from aicr.contract.documents import check_header, type_name
 from aicr.errors import AicrError, invalid, nearest
 from aicr.recipe.coherence import canonical_type, check_coherence, check_duplicates
-from aicr.recipe.resolve import Recipe
+from aicr.recipe.merge import as_written
+from aicr.recipe.recipe import Recipe
 from aicr.values.merge import copy_tree
 from aicr.yamlio import read_fast
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Any, Final
 
     from aicr.catalog.catalog import Catalog
+    from aicr.yamlio.read import Positions
 
 TOP_LEVEL: Final = (
     "kind",
@@ -65,12 +68,13 @@ def load_recipe(text: str, source: str, catalog: Catalog, *, mode: str = "helm")
             hint='run "aicr recipe" to generate one',
         )
     if value.get("kind") == "RecipeMetadata":
-        return _resolve_overlay(value, source, catalog)
+        return _resolve_overlay(value, text, source, catalog, mode)
     if value.get("kind") not in ("RecipeResult", "Recipe", None, ""):
         raise invalid(
             f'recipe file has kind "{value["kind"]}", but "RecipeResult" is required; run "aicr '
             f'recipe" to generate a hydrated RecipeResult first',
             where=source,
+            hint='pass this file to "aicr recipe" (--criteria or --snapshot), and its output here',
         )
     legacy_kind = value.get("kind") == "Recipe"
     header = {**value, "kind": "RecipeResult"} if legacy_kind else value
@@ -79,9 +83,8 @@ def load_recipe(text: str, source: str, catalog: Catalog, *, mode: str = "helm")
     try:
         _check_shape(value)
     except _ShapeError as problem:
-        raise invalid(
-            problem.message, where=_place(text, source, mode, problem.path), hint=problem.hint
-        ) from None
+        place = _positions(text, source, mode).where(problem.path)
+        raise invalid(problem.message, where=place, hint=problem.hint) from None
     document: Any = copy_tree(value)
     document["kind"] = "RecipeResult"
     refs = document.get("componentRefs") or []
@@ -96,7 +99,7 @@ def load_recipe(text: str, source: str, catalog: Catalog, *, mode: str = "helm")
         entry = catalog.registry.get(ref["name"])
         if not ref["type"] and entry is not None:
             ref["type"] = component_type(entry)
-        ref.setdefault("source", "")
+    document["componentRefs"] = refs = [as_written(ref) for ref in refs]
     try:
         check_duplicates(refs)
         check_coherence(refs)
@@ -118,33 +121,48 @@ def load_recipe(text: str, source: str, catalog: Catalog, *, mode: str = "helm")
 
 def _parse(text: str, source: str, mode: str) -> Any:
     if text.lstrip()[:1] == "{":
-        from aicr.yamlio.jsontext import load_json
+        from aicr.yamlio import jsontext
 
-        return load_json(text, source=source)
+        if jsontext.is_json(text):
+            return jsontext.load_json(text, source=source)
     return read_fast(text, source=source, mode=mode)
 
 
-def _place(text: str, source: str, mode: str, path: tuple[str | int, ...]) -> str:
-    from aicr.yamlio import read
+def _positions(text: str, source: str, mode: str) -> Positions:
+    from aicr.yamlio import jsontext, read
 
-    return read.load_with_positions(text, source=source, mode=mode)[1].where(path)
+    if jsontext.is_json(text):
+        return jsontext.positions(text, source=source)
+    return read.load_with_positions(text, source=source, mode=mode)[1]
 
 
-def _resolve_overlay(value: dict[str, Any], source: str, catalog: Catalog) -> Recipe:
+def _resolve_overlay(
+    value: dict[str, Any], text: str, source: str, catalog: Catalog, mode: str
+) -> Recipe:
     from aicr.recipe.criteria import Criteria
     from aicr.recipe.resolve import resolve
 
-    check_header(value, "RecipeMetadata", source=source)
-    criteria = (value.get("spec") or {}).get("criteria")
+    notice = check_header(value, "RecipeMetadata", source=source)
+    try:
+        _expect(value.get("spec"), dict, ("spec",))
+        criteria = (value.get("spec") or {}).get("criteria")
+        _expect(criteria, dict, ("spec", "criteria"))
+        for key in FIELDS:
+            _expect_text((criteria or {}).get(key), ("spec", "criteria", key))
+    except _ShapeError as problem:
+        place = _positions(text, source, mode).where(problem.path)
+        raise invalid(problem.message, where=place, hint=problem.hint) from None
     if not criteria:
         raise invalid(
             f'overlay "{source}" has no criteria; only leaf overlays can be bundled',
             where=source,
             hint='run "aicr recipe" with the criteria that you want',
         )
-    fields = ("service", "accelerator", "intent", "os", "platform")
-    stated: dict[str, Any] = {key: str(criteria.get(key) or "") for key in fields}
-    return resolve(catalog, Criteria(**stated))
+    words: dict[str, Any] = {key: criteria.get(key) or "" for key in FIELDS}
+    recipe = resolve(catalog, Criteria(**words))
+    if notice:
+        recipe.warnings.insert(0, notice)
+    return recipe
 
 
 def _check_shape(document: dict[str, Any]) -> None:
@@ -160,13 +178,21 @@ def _check_shape(document: dict[str, Any]) -> None:
         _expect(document.get(key), dict, (key,))
     for key in ("constraints", "componentRefs", "deploymentOrder"):
         _expect(document.get(key), list, (key,))
+    criteria = document.get("criteria") or {}
+    for key in FIELDS:
+        _expect_text(criteria.get(key), ("criteria", key))
+    if not isinstance(criteria.get("nodes") or 0, int) or isinstance(criteria.get("nodes"), bool):
+        raise _ShapeError(("criteria", "nodes"), "nodes must be a whole number")
     for index, ref in enumerate(document.get("componentRefs") or ()):
         _check_ref(ref, ("componentRefs", index))
     for index, constraint in enumerate(document.get("constraints") or ()):
         place = ("constraints", index)
-        _expect(constraint, dict, place)
+        if not isinstance(constraint, dict):
+            raise _ShapeError(place, f"a constraint must be a map, found {type_name(constraint)}")
         for key in ("name", "value"):
-            _expect_text((constraint or {}).get(key), (*place, key))
+            _expect_text(constraint.get(key), (*place, key))
+    for index, name in enumerate(document.get("deploymentOrder") or ()):
+        _expect_item(name, ("deploymentOrder", index))
 
 
 def _check_ref(ref: Any, place: tuple[str | int, ...]) -> None:
@@ -189,7 +215,7 @@ def _check_ref(ref: Any, place: tuple[str | int, ...]) -> None:
         elif key in REF_LISTS:
             _expect(value, list, here)
             for index, item in enumerate(value or ()):
-                _expect_text(item, (*here, index))
+                _expect_item(item, (*here, index))
         elif key in REF_BOOLS:
             _expect(value, bool, here)
         elif key == "overrides":
@@ -199,7 +225,9 @@ def _check_ref(ref: Any, place: tuple[str | int, ...]) -> None:
         for file in [files] if isinstance(files, str) else files:
             if file.startswith("/") or "\\" in file or ".." in file.split("/"):
                 raise _ShapeError(
-                    (*place, key), f"path traversal or non-local path detected: {file}"
+                    (*place, key),
+                    f"path traversal or non-local path detected: {file}",
+                    "name a file inside the catalogue, for example components/NAME/values.yaml",
                 )
     if not _is_name(name):
         raise _ShapeError(
@@ -228,10 +256,16 @@ def _expect(value: Any, kind: type, path: tuple[str | int, ...]) -> None:
     raise _ShapeError(path, f"{path[-1]} must be {wanted}, found {type_name(value)}")
 
 
+def _expect_item(value: Any, path: tuple[str | int, ...]) -> None:
+    if value is None or value == "":
+        raise _ShapeError(path, f"an entry of {path[-2]} is empty", "remove the entry")
+    _expect_text(value, path)
+
+
 def _expect_text(value: Any, path: tuple[str | int, ...]) -> None:
     if value is None or isinstance(value, str):
         return
     shown = str(value).lower() if isinstance(value, bool) else value
-    raise _ShapeError(
-        path, f"{path[-1]} must be text, found {type_name(value)}", f'quote it: "{shown}"'
-    )
+    field = path[-1] if isinstance(path[-1], str) else f"an entry of {path[-2]}"
+    hint = "" if isinstance(value, (dict, list)) else f'quote it: "{shown}"'
+    raise _ShapeError(path, f"{field} must be text, found {type_name(value)}", hint)

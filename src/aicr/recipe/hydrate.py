@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from aicr.catalog.tree import Tree
     from aicr.catalog.types import ComponentRef
-    from aicr.recipe.resolve import Recipe
+    from aicr.recipe.recipe import Recipe
 
 
 def resolve_values(ref: ComponentRef, tree: Tree) -> dict[str, Any]:
@@ -33,40 +33,50 @@ def resolve_values(ref: ComponentRef, tree: Tree) -> dict[str, Any]:
         return {}
     own = f"components/{ref['name']}/values.yaml"
     named = ref.get("valuesFile") or ""
-    values: dict[str, Any] = {}
-    if tree.exists(own):
-        values = _read(tree, own, "failed to read values file")
+    layers: list[dict[str, Any]] = []
+    if named == own or tree.exists(own):
+        layers.append(_read(tree, own, "failed to read values file"))
     if named and named != own:
-        values = layered(values, _read(tree, named, "failed to read overlay values file"))
-    elif named and not tree.exists(own):
-        values = _read(tree, named, "failed to read values file")
+        layers.append(_read(tree, named, "failed to read overlay values file"))
     overrides = ref.get("overrides")
-    return layered(values, overrides) if overrides else values
+    if overrides:
+        layers.append(overrides)
+    return layered(*layers)
 
 
-def layered(lower: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
-    """*upper* laid over *lower*: a null removes what is below, else it stays for Helm.
+def layered(*layers: dict[str, Any]) -> dict[str, Any]:
+    """Layers of values laid over each other, lowest first, as a fresh map.
+
+    A null removes what is below, else it stays for Helm.
 
     A null over a key that some lower layer of ours sets deletes that key. Over a key that none sets
     it stays a null, which makes Helm drop the chart's own default; deleting it would silently bring
-    that default back (docs/differences.md, field case B7).
+    that default back (docs/differences.md, field case B7). A second null over the same key changes
+    nothing: what a layer of ours set stays deleted, however often that is said.
 
     >>> layered({"a": 1}, {"a": None, "b": None})
     {'b': None}
+    >>> layered({"a": 1}, {"a": None}, {"a": None})
+    {}
     """
-    merged = deep_merge(lower, upper, null_deletes=True)
-    _keep_nulls(lower, upper, merged)
+    merged: dict[str, Any] = {}
+    below: list[Any] = []
+    for layer in layers:
+        merged = deep_merge(merged, layer, null_deletes=True)
+        _keep_nulls(below, layer, merged)
+        below.append(layer)
     return merged
 
 
-def _keep_nulls(lower: Any, upper: dict[str, Any], merged: dict[str, Any]) -> None:
-    for key, item in upper.items():
+def _keep_nulls(below: list[Any], layer: dict[str, Any], merged: dict[str, Any]) -> None:
+    """Put back the nulls of *layer* over keys that no layer *below* sets."""
+    for key, item in layer.items():
         if item is None:
-            if not isinstance(lower, dict) or lower.get(key) is None:
+            if all(lower.get(key) is None for lower in below):
                 merged[key] = None
         elif isinstance(item, dict):
-            below = lower.get(key) if isinstance(lower, dict) else None
-            _keep_nulls(below, item, merged[key])
+            inner = [lower[key] for lower in below if isinstance(lower.get(key), dict)]
+            _keep_nulls(inner, item, merged[key])
 
 
 def _read(tree: Tree, path: str, message: str) -> dict[str, Any]:

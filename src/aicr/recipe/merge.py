@@ -12,9 +12,12 @@ from aicr.values.merge import copy_tree, deep_merge
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
+    from typing import Any, Final
 
     from aicr.catalog.types import ComponentRef, Constraint, OverlaySpec, Phase, Profile
+
+#: Fields of a ref that are written even when empty (recipe spec 4.1).
+_ALWAYS_WRITTEN: Final = ("name", "type", "source")
 
 
 class Composition:
@@ -83,6 +86,18 @@ def merge_ref(inherited: ComponentRef, overlay: ComponentRef) -> ComponentRef:
         else:
             merged[field] = copy_tree(new)
     return merged  # type: ignore[no-any-return]
+
+
+def as_written(ref: ComponentRef) -> ComponentRef:
+    """A ref in wire order; empty fields are left out, except those that are always written.
+
+    >>> as_written({"source": "", "name": "a", "dependencyRefs": []})
+    {'name': 'a', 'type': '', 'source': ''}
+    """
+    fields: dict[str, Any] = ref  # type: ignore[assignment]
+    return {  # type: ignore[return-value]
+        key: fields.get(key, "") for key in REF_ORDER if fields.get(key) or key in _ALWAYS_WRITTEN
+    }
 
 
 def union(first: Iterable[str], second: Iterable[str]) -> list[str]:

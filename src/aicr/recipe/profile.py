@@ -6,6 +6,8 @@ value's constraints must hold now (fail closed); without one the validate gate c
 
 from __future__ import annotations
 
+import re
+
 from aicr.catalog.dependencies import is_enabled
 from aicr.catalog.fields import REF_ORDER
 from aicr.catalog.profiles import IDENTIFIER, assigned_paths
@@ -36,7 +38,7 @@ def parse_selection(text: str) -> tuple[str, str]:
             where="--profile",
             hint="for example --profile gpuStack=operator-managed",
         )
-    if not IDENTIFIER.fullmatch(name) or not IDENTIFIER.fullmatch(value):
+    if not re.fullmatch(IDENTIFIER, name) or not re.fullmatch(IDENTIFIER, value):
         raise invalid("profile name and value must match [A-Za-z0-9._-]+", where="--profile")
     return name, value
 

@@ -9,7 +9,7 @@ cache; the catalogue itself is never changed.
 from __future__ import annotations
 
 from aicr.catalog.dependencies import check_dependencies, deployment_order, toggle_warnings
-from aicr.catalog.fields import PHASES, REF_ORDER
+from aicr.catalog.fields import PHASE_KEYS, PHASES
 from aicr.catalog.registry import apply_defaults
 from aicr.contract.documents import V1, V1BETA2
 from aicr.errors import NOT_FOUND, AicrError, invalid
@@ -19,8 +19,9 @@ from aicr.recipe import profile as profiles
 from aicr.recipe.coherence import canonical_type, check_coherence, check_duplicates
 from aicr.recipe.coverage import check_coverage
 from aicr.recipe.match import chain, maximal_leaves
-from aicr.recipe.merge import Composition, compose
+from aicr.recipe.merge import Composition, as_written, compose
 from aicr.recipe.mixins import apply_mixins
+from aicr.recipe.recipe import Recipe
 from aicr.values.merge import copy_tree
 from aicr.version import __version__
 
@@ -36,38 +37,6 @@ if TYPE_CHECKING:
     from aicr.recipe.types import RecipeMetadataBlock, RecipeResult, SelectedProfile
 
 ONLY_BASE: Final = "no environment-specific overlays matched, using base configuration only"
-
-
-class Recipe:
-    """A resolved recipe: the document, and the catalogue its files are in.
-
-    Attributes:
-        document: the RecipeResult in wire form and order.
-        catalog: where values files and manifests of the refs are found.
-        warnings: what a person should know about this resolution, in order.
-        relaxed: criteria that a snapshot implied and that were dropped to find a recipe.
-    """
-
-    __slots__ = ("catalog", "document", "relaxed", "warnings")
-
-    def __init__(
-        self,
-        document: RecipeResult,
-        catalog: Catalog,
-        *,
-        warnings: list[str] | None = None,
-        relaxed: list[str] | None = None,
-    ) -> None:
-        self.document = document
-        self.catalog = catalog
-        self.warnings: list[str] = warnings or []
-        self.relaxed: list[str] = relaxed or []
-
-    def to_yaml(self) -> str:
-        """The document as YAML: the same bytes for the same inputs."""
-        from aicr.yamlio.write import dump
-
-        return dump(self.document)
 
 
 class _Merged:
@@ -316,8 +285,8 @@ def _finished_refs(catalog: Catalog, composition: Composition) -> list[Component
             apply_defaults(ref, entry)
             _hydrate_asserts(ref, entry, catalog)
         ref.setdefault("source", "")
-        finished.append({key: ref[key] for key in REF_ORDER if key in ref})
-    return finished  # type: ignore[return-value]
+        finished.append(as_written(ref))
+    return finished
 
 
 def _hydrate_asserts(ref: Any, entry: Any, catalog: Catalog) -> None:
@@ -337,11 +306,8 @@ def _hydrate_asserts(ref: Any, entry: Any, catalog: Catalog) -> None:
 def _finished_phases(composition: Composition) -> dict[str, Any]:
     phases = {}
     for name in PHASES:
-        block = {
-            key: value
-            for key, value in (composition.validation.get(name) or {}).items()
-            if value not in ("", [], {}, None)
-        }
+        found: dict[str, Any] = composition.validation.get(name) or {}  # type: ignore[assignment]
+        block = {key: found[key] for key in PHASE_KEYS if found.get(key)}
         if block:
             phases[name] = block
     return phases
@@ -388,7 +354,10 @@ def _document(
 
 
 def _driver_state(snapshot: Any) -> str:
-    """``preinstalled`` or ``absent`` as the snapshot's GPU reading says, else empty (spec 4.12)."""
+    """``preinstalled`` or ``absent`` as the snapshot's GPU reading says, else empty (spec 4.12).
+
+    A reading that is neither true nor false could not tell, and could not tell is not "absent".
+    """
     from aicr.constraints import paths
 
     try:
@@ -397,4 +366,4 @@ def _driver_state(snapshot: Any) -> str:
         if error.code != NOT_FOUND:
             raise
         return ""
-    return "preinstalled" if loaded == "true" else "absent"
+    return {"true": "preinstalled", "false": "absent"}.get(loaded, "")

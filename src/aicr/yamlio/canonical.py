@@ -14,64 +14,24 @@ Sources: decision 35, stack-study 2.4 and 3.3.
 
 from __future__ import annotations
 
+from aicr.yamlio.oneline import (
+    CONSTANTS,
+    LONGEST_KEY,
+    Fallback,
+    closing_quote,
+    flow_value,
+    plain_value,
+    unquoted,
+)
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-
-class Fallback(Exception):  # noqa: N818 - it says what the caller does, and is no failure.
-    """The text is beyond this reader; ask :mod:`aicr.yamlio.read`."""
-
+__all__ = ["Fallback", "parse", "parse_all"]
 
 #: Deeper documents are left to the full reader, which has the limit that counts.
 _MAX_DEPTH: Final = 100
-_LONGEST_KEY: Final = 1000
-
-_DIGITS: Final = frozenset("0123456789")
-_LETTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-#: Characters that occur in no number of any reader (all but hexadecimal digits and o, p, x).
-_NOT_NUMERIC: Final = frozenset("ghijklmnqrstuvwyzGHIJKLMNQRSTUVWYZ/%@")
-#: Characters that occur in numbers only behind a base prefix, and what such a prefix looks like.
-_BASED_ONLY: Final = frozenset("abcdfopxABCDFOPX")
-_BASES: Final = frozenset("xXoObB")
-#: First characters that make a scalar something else than plain text.
-_INDICATORS: Final = frozenset(",[]{}#&*!|>'\"%@`")
-#: First characters after which only some second ones surely begin a plain text.
-_UNSURE: Final = frozenset("-+.<=?:")
-_UNSURE_NEXT: Final = frozenset(("", ".", "i", "I", "n", "N", "_", *"0123456789"))
-_CONSTANTS: Final[dict[str, Any]] = {
-    "~": None,
-    "null": None,
-    "Null": None,
-    "NULL": None,
-    "true": True,
-    "True": True,
-    "TRUE": True,
-    "false": False,
-    "False": False,
-    "FALSE": False,
-}
-#: Booleans to some readers and text to others; which one depends on the mode.
-_DISPUTED: Final = frozenset(("y", "n", "yes", "no", "on", "off"))
-_ESCAPES: Final = {
-    "0": "\0",
-    "a": "\a",
-    "b": "\b",
-    "t": "\t",
-    "n": "\n",
-    "v": "\v",
-    "f": "\f",
-    "r": "\r",
-    "e": "\x1b",
-    '"': '"',
-    "\\": "\\",
-    "/": "/",
-    "N": "\x85",
-    "L": "\u2028",
-    "P": "\u2029",
-}
-_HEX_ESCAPES: Final = {"x": 2, "u": 4, "U": 8}
-_HEX: Final = frozenset("0123456789abcdefABCDEF")
 
 
 def parse(text: str) -> Any:
@@ -109,7 +69,7 @@ class _Parser:
         self.whole = not self.lines[-1]
         if self.whole:
             self.lines.pop()
-        self.memo: dict[str, Any] = dict(_CONSTANTS)
+        self.memo: dict[str, Any] = dict(CONSTANTS)
         self.at = 0
 
     def documents(self) -> list[Any]:
@@ -261,39 +221,39 @@ class _Parser:
             raise Fallback
         if text in self.memo:
             return self.memo[text]
-        value = _plain(text)
-        if len(text) <= _LONGEST_KEY:  # Keys are looked up here, and longer ones are refused.
+        value = plain_value(text)
+        if len(text) <= LONGEST_KEY:  # Keys are looked up here, and longer ones are refused.
             self.memo[text] = value
         return value
 
     def check_key(self, key: str) -> None:
         """Lets a plain key pass that is surely a string."""
-        if not key or key[-1] == " " or " #" in key or len(key) > _LONGEST_KEY:
+        if not key or key[-1] == " " or " #" in key or len(key) > LONGEST_KEY:
             raise Fallback
         if type(self.value(key)) is not str:
             raise Fallback
 
     def closed(self, body: str) -> bool:
         """Whether the quoted scalar that starts *body* is all there is (and not a key)."""
-        end = _closing(body)
+        end = closing_quote(body)
         rest = body[end + 1 :]
         return not rest.strip(" ") or rest.lstrip(" ")[0] == "#"
 
     def quoted(self, text: str) -> str:
         """A quoted scalar, with at most a comment behind it."""
-        end = _closing(text)
+        end = closing_quote(text)
         rest = text[end + 1 :]
         if rest and (rest[0] != " " or rest.lstrip(" ")[:1] not in ("", "#")):
             raise Fallback
-        return _unquoted(text[: end + 1])
+        return unquoted(text[: end + 1])
 
     def quoted_key(self, body: str) -> tuple[str, str]:
         """A quoted key and the text behind its colon."""
-        end = _closing(body)
+        end = closing_quote(body)
         rest = body[end + 1 :]
-        if rest[:1] != ":" or rest[1:2] not in ("", " ") or end > _LONGEST_KEY:
+        if rest[:1] != ":" or rest[1:2] not in ("", " ") or end > LONGEST_KEY:
             raise Fallback
-        return _unquoted(body[: end + 1]), rest[2:]
+        return unquoted(body[: end + 1]), rest[2:]
 
     def flow(self, text: str) -> Any:
         """A flow collection on one line, with at most a comment behind it."""
@@ -302,9 +262,9 @@ class _Parser:
             return []
         if text == "{}":
             return {}
-        if len(text) > _LONGEST_KEY:
+        if len(text) > LONGEST_KEY:
             raise Fallback
-        value, end = _flow(text, 0, 0)
+        value, end = flow_value(text, 0, 0)
         rest = text[end:]
         if rest and (rest[0] != " " or rest.lstrip(" ")[0] != "#"):
             raise Fallback
@@ -360,169 +320,3 @@ class _Nothing:
 
 
 _NOTHING: Final = _Nothing()
-
-
-def _plain(text: str) -> Any:
-    """The value of a plain scalar that is neither a constant nor followed by anything."""
-    first = text[0]
-    if first in _LETTERS:
-        if len(text) < 6 and text.lower() in _DISPUTED:
-            raise Fallback
-        return text
-    if first in _DIGITS:
-        return _number(text)
-    if first in _INDICATORS:
-        raise Fallback
-    second = text[1:2]
-    if first == "-" and second and second in _DIGITS:
-        value = _number(text[1:])
-        if isinstance(value, str):
-            return text
-        if value > 1 << 63:
-            raise Fallback
-        return -value
-    if first in _UNSURE:
-        # An option such as --flag, a comparison or a relative path; but not -.5, .inf or "<<".
-        if second in _UNSURE_NEXT or text in ("<<", "--") or text[:3] == "---":
-            raise Fallback
-        if first != "<" and second == " ":
-            raise Fallback
-    return text
-
-
-def _number(text: str) -> int | float | str:
-    """The value of an unsigned plain scalar that starts with a digit."""
-    if text.isdigit() and text.isascii():
-        if (text[0] != "0" or text == "0") and len(text) < 20:
-            return int(text)
-        raise Fallback
-    if not _NOT_NUMERIC.isdisjoint(text):
-        return text
-    if text[1:2] not in _BASES and "_" not in text and not _BASED_ONLY.isdisjoint(text):
-        return text
-    whole, dot, fraction = text.partition(".")
-    if dot and text.isascii() and whole.isdigit() and (whole[0] != "0" or whole == "0"):
-        mantissa, mark, exponent = fraction.partition("e")
-        if mantissa.isdigit():
-            if not mark or (exponent[:1] in ("+", "-") and exponent[1:].isdigit()):
-                value = float(text)
-                if value - value == 0:
-                    return value
-        elif "." in fraction and fraction.replace(".", "").isdigit():
-            return text  # Two dots: a version or an address.
-    raise Fallback
-
-
-def _closing(text: str) -> int:
-    """The position of the quote that closes the scalar that *text* starts with."""
-    mark = text[0]
-    end = text.find(mark, 1)
-    if mark == '"':
-        while end > 0 and text[end - 1] == "\\":
-            behind = end - 1
-            while text[behind] == "\\":
-                behind -= 1
-            if (end - behind) % 2:
-                break  # An even number of backslashes escapes itself, not the quote.
-            end = text.find(mark, end + 1)
-    else:
-        while text[end + 1 : end + 2] == mark and end > 0:
-            end = text.find(mark, end + 2)
-    if end < 0:
-        raise Fallback
-    return end
-
-
-def _unquoted(text: str) -> str:
-    """The value of a complete quoted scalar, quotes included."""
-    body = text[1:-1]
-    if text[0] == "'":
-        return body.replace("''", "'") if "'" in body else body
-    if "\\" not in body:
-        return body
-    out: list[str] = []
-    parts = body.split("\\")
-    out.append(parts[0])
-    position = 1
-    while position < len(parts):
-        part = parts[position]
-        if not part:  # Two backslashes: the second one is text, and so is what follows it.
-            position += 1
-            if position >= len(parts):
-                raise Fallback
-            out.append("\\" + parts[position])
-        elif part[0] in _ESCAPES:
-            out.append(_ESCAPES[part[0]] + part[1:])
-        elif part[0] in _HEX_ESCAPES:
-            width = _HEX_ESCAPES[part[0]]
-            digits = part[1 : width + 1]
-            if len(digits) < width or not _HEX.issuperset(digits):
-                raise Fallback
-            code = int(digits, 16)
-            if code > 0x10FFFF or 0xD800 <= code < 0xE000:
-                raise Fallback
-            out.append(chr(code) + part[width + 1 :])
-        else:
-            raise Fallback
-        position += 1
-    return "".join(out)
-
-
-_FLOW_WORD: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./ ")
-
-
-def _flow(text: str, at: int, depth: int) -> tuple[Any, int]:
-    """The flow collection that opens at *at*, and the position behind it."""
-    if depth > 20:
-        raise Fallback
-    sequence = text[at] == "["
-    close = "]" if sequence else "}"
-    items: list[Any] = []
-    entries: dict[str, Any] = {}
-    at = _skip(text, at + 1)
-    while text[at] != close:
-        if sequence:
-            value, at = _flow_value(text, at, depth)
-            items.append(value)
-        else:
-            key, at = _flow_value(text, at, depth)
-            if type(key) is not str or key in entries or text[at] != ":":
-                raise Fallback
-            if text[at + 1 : at + 2] != " ":
-                raise Fallback
-            entries[key], at = _flow_value(text, _skip(text, at + 1), depth)
-        if text[at] == ",":
-            at = _skip(text, at + 1)
-            if text[at] == close:
-                raise Fallback
-        elif text[at] != close:
-            raise Fallback
-    return (items if sequence else entries), at + 1
-
-
-def _flow_value(text: str, at: int, depth: int) -> tuple[Any, int]:
-    """The value at *at* inside a flow collection, and the position of what follows it."""
-    first = text[at]
-    if first in "[{":
-        value, end = _flow(text, at, depth + 1)
-    elif first in "\"'":
-        end = at + _closing(text[at:]) + 1
-        value = _unquoted(text[at:end])
-    else:
-        end = at
-        while end < len(text) and text[end] in _FLOW_WORD:
-            end += 1
-        word = text[at:end].rstrip(" ")
-        if not word or (word[0] == "-" and len(word) == 1):
-            raise Fallback
-        value = _CONSTANTS[word] if word in _CONSTANTS else _plain(word)
-    return value, _skip(text, end)
-
-
-def _skip(text: str, at: int) -> int:
-    """The position of the next character that is not a blank."""
-    while text[at : at + 1] == " ":
-        at += 1
-    if at >= len(text):
-        raise Fallback
-    return at

@@ -1,18 +1,30 @@
-"""Strict JSON: what YAML reading refuses is refused here too (duplicate keys, NaN, deep nesting)."""
+"""Strict JSON: what YAML reading refuses is refused here too (duplicate keys, NaN, deep nesting).
+
+The standard decoder reads and judges. It does not say where it stood when an object turned out to hold a
+key twice, so the place is looked up afterwards, in a text that is known to be well formed up to there.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 
-from aicr.errors import invalid
+from aicr.errors import AicrError, invalid
+from aicr.yamlio.write import MAX_DEPTH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Final
+
+    from aicr.yamlio.read import Positions
+
+_TOKENS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|NaN|-?Infinity', re.DOTALL)
+
+_INFINITY: Final = float("inf")
 
 
 class _RefusedError(ValueError):
-    """Something json would let pass; it carries no position, so the message must name it."""
+    """Something json would let pass: a repeated key, or a constant that is no JSON."""
 
 
 def load_json(text: str, *, source: str) -> Any:
@@ -20,36 +32,128 @@ def load_json(text: str, *, source: str) -> Any:
 
     Raises:
         AicrError: INVALID_REQUEST with ``source:line:column`` for text that does not parse, a
-            duplicate key, NaN or Infinity, and nesting too deep to read.
+            duplicate key (naming both lines), NaN or Infinity, half a surrogate pair, and nesting
+            too deep to read.
     """
     try:
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
         raise invalid(
             f"not valid JSON: {error.msg.lower()}",
             where=f"{source}:{error.lineno}:{error.colno}",
+            hint="JSON wants double quotes around keys and text, and no comma after the last entry",
         ) from None
-    except _RefusedError as error:
-        raise invalid(str(error), where=source, hint="keep valid, unique entries") from None
+    except _RefusedError:
+        raise _located(text, source) from None
     except ValueError:
-        raise invalid("not valid JSON: a number is too long", where=source) from None
+        raise invalid(
+            "not valid JSON: a number is too long", where=source, hint="write it as text"
+        ) from None
     except RecursionError:
-        raise invalid("JSON is nested too deeply", where=source) from None
+        raise _too_deep(source) from None
+    _check(value, source)
+    return value
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise _RefusedError(f'duplicate key "{key}" in a JSON object')
-            seen.add(key)
+        raise _RefusedError
     return found
 
 
 def _no_constant(text: str) -> Any:
-    raise _RefusedError(f"{text} is not JSON; numbers must be finite")
+    raise _RefusedError
+
+
+def _located(text: str, source: str) -> AicrError:
+    """The first repeated key or odd constant of *text*, with its place."""
+    open_: list[dict[str, int] | None] = []
+    at_key = False
+    for token in _TOKENS.finditer(text):
+        word, offset = token.group(), token.start()
+        if word in "{[":
+            open_.append({} if word == "{" else None)
+            at_key = word == "{"
+        elif word in "}]":
+            open_.pop()
+        elif word == ",":
+            at_key = open_[-1] is not None
+        elif word[0] == '"' and at_key:
+            keys, key = open_[-1], json.loads(word)
+            at_key = False
+            if keys is not None and key in keys:
+                line = text.count("\n", 0, keys[key]) + 1
+                return invalid(
+                    f'duplicate key "{key}": already set on line {line}, again on line '
+                    f"{text.count(chr(10), 0, offset) + 1}",
+                    where=_place(text, offset, source),
+                    hint="keep one of the two",
+                )
+            if keys is not None:
+                keys[key] = offset
+        elif word[0] in "NI-":
+            return invalid(
+                f"{word} is not JSON; numbers must be finite",
+                where=_place(text, offset, source),
+                hint="write null or a finite number",
+            )
+    raise AssertionError("the decoder refused what is not there")
+
+
+def _place(text: str, offset: int, source: str) -> str:
+    start = text.rfind("\n", 0, offset) + 1
+    return f"{source}:{text.count(chr(10), 0, offset) + 1}:{offset - start + 1}"
+
+
+def _check(value: Any, source: str) -> None:
+    """Refuse what the decoder lets pass and no writer of ours can write."""
+    waiting = [(value, 0)]
+    while waiting:
+        found, depth = waiting.pop()
+        if isinstance(found, (dict, list)):
+            if depth > MAX_DEPTH:
+                raise _too_deep(source)
+            waiting += [(item, depth + 1) for item in found]
+            if isinstance(found, dict):
+                waiting += [(item, depth + 1) for item in found.values()]
+        elif isinstance(found, float) and found in (_INFINITY, -_INFINITY):
+            raise invalid(
+                "not valid JSON: a number is too large", where=source, hint="write it as text"
+            )
+        elif isinstance(found, str):
+            try:
+                found.encode("utf-8")
+            except UnicodeEncodeError:
+                raise invalid(
+                    f"{found!a} holds half a surrogate pair, which is no character",
+                    where=source,
+                    hint="write the character itself",
+                ) from None
+
+
+def _too_deep(source: str) -> AicrError:
+    return invalid("JSON is nested too deeply", where=source, hint="is it the right file?")
+
+
+def is_json(text: str) -> bool:
+    """Whether a document is JSON: YAML in braces rarely quotes its first key."""
+    start = text.lstrip()
+    return start[:1] == "{" and start[1:].lstrip()[:1] in ('"', "}")
+
+
+def positions(text: str, *, source: str) -> Positions:
+    """Where each value of a text stands that ``load_json`` reads.
+
+    JSON is read as the YAML that it nearly is. The blanks between its words may be tabs, which YAML
+    refuses; inside its words they cannot be. Where that does not help, every place is the file.
+    """
+    from aicr.yamlio import read
+
+    try:
+        return read.load_with_positions(text.replace("\t", " "), source=source, mode="helm")[1]
+    except AicrError:
+        return read.Positions(source)
 
 
 def dump_json(value: Any) -> str:

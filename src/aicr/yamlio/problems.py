@@ -85,6 +85,8 @@ def _hint(problem: str, context: str, line: str, column: int) -> str:
     value = line.partition(": ")[2].strip()
     if "a tab" in problem or ("\t" in line[: column + 1] and line[:column].strip() in ("", "-")):
         return "indent with spaces, not tabs"
+    if "nesting depth" in problem:
+        return "flatten the document"
     if "{{" in line:
         return TEMPLATE_HINT
     if "mapping values are not allowed" in problem:

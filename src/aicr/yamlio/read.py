@@ -26,8 +26,9 @@ from yaml._yaml import CParser
 
 from aicr.errors import INTERNAL, AicrError, invalid
 from aicr.values.merge import copy_tree
+from aicr.yamlio.positions import Positions, require_string
 from aicr.yamlio.problems import TEMPLATE_HINT, check_characters, excerpt, translate
-from aicr.yamlio.scalars import HELM_WORDS, WORDS, misread, resolve
+from aicr.yamlio.scalars import HELM_WORDS, WORDS, resolve
 from aicr.yamlio.write import MAX_DEPTH, quote
 
 if TYPE_CHECKING:
@@ -38,46 +39,12 @@ if TYPE_CHECKING:
 
     Path = tuple[str | int, ...]
 
+__all__ = ["Positions", "load", "load_all", "load_with_positions", "require_string"]
+
 #: Nodes that all aliases of one document may expand to, merge keys included.
 MAX_ALIASED_NODES: Final = 50_000
 
 _MODES: Final[dict[str, dict[str, Scalar]]] = {"helm": HELM_WORDS, "v3": WORDS}
-
-
-class Positions:
-    """Where each value of a document stands in its source."""
-
-    __slots__ = ("_keys", "_marks", "_plain", "source")
-
-    def __init__(self, source: str) -> None:
-        self.source = source
-        self._marks: dict[Path, Place] = {}
-        self._keys: dict[Path, Place] = {}
-        self._plain: dict[Path, str] = {}
-
-    def where(self, path: Path) -> str:
-        """``source:line:column`` of the value at *path*, or of its nearest known ancestor.
-
-        Lines and columns count from 1. A scalar or list item is found at itself, a map or list that
-        is the value of a key at that key.
-        """
-        return self._format(self._marks, path)
-
-    def key(self, path: Path) -> str:
-        """``source:line:column`` of the key that ends *path*, for errors about the key itself."""
-        mark = self._keys.get(path)
-        return self.where(path) if mark is None else f"{self.source}:{mark[0]}:{mark[1]}"
-
-    def plain(self, path: Path) -> str | None:
-        """The source text of the unquoted scalar at *path*; None for anything else."""
-        return self._plain.get(path)
-
-    def _format(self, marks: dict[Path, Place], path: Path) -> str:
-        for length in range(len(path), -1, -1):
-            mark = marks.get(path[:length])
-            if mark is not None:
-                return f"{self.source}:{mark[0]}:{mark[1]}"
-        return f"{self.source}:1:1"
 
 
 def load(text: str, *, source: str, mode: str = "helm") -> Any:
@@ -113,43 +80,6 @@ def load_with_positions(text: str, *, source: str, mode: str = "helm") -> tuple[
     """
     value, positions, _ = _one(_Builder(text, source, mode, record=True).documents(), source)
     return value, positions
-
-
-def require_string(value: Any, positions: Positions, path: Path, field: str) -> str:
-    """*value*, which the document kind wants to be a string, if it surely is one.
-
-    Args:
-        value: the value read at *path*.
-        positions: of the same document.
-        path: keys and list positions from the root.
-        field: what messages call the field, for example ``constraints[0].value``.
-
-    Raises:
-        AicrError: INVALID_REQUEST when the value is no string, or is unquoted text that another
-            YAML reader takes for a number, bool, null or date; the hint shows the quoted form
-            (decision 43).
-    """
-    written = positions.plain(path)
-    if type(value) is str:
-        if written is None or not misread(written):
-            return value
-        problem = f"{field}: unquoted {written} is not a string to every YAML reader"
-    else:
-        problem = f"{field} must be a string, not {_KINDS.get(type(value), 'another type')}"
-        if written:
-            problem += f" ({written})"
-    hint = f'quote it: "{written}"' if written else "write a string in quotes"
-    raise invalid(problem, where=positions.where(path), hint=hint)
-
-
-_KINDS: Final[dict[type, str]] = {
-    dict: "a map",
-    list: "a list",
-    int: "a number",
-    float: "a number",
-    bool: "a boolean",
-    type(None): "null",
-}
 
 
 def _one(found: list[tuple[Any, Positions, Place]], source: str) -> tuple[Any, Positions, Place]:
@@ -239,16 +169,16 @@ class _Builder:
             if event.implicit[0]:
                 value = self.plain(event)
                 if self.record:
-                    self.positions._plain[path] = event.value
+                    self.positions.note_plain(path, event.value)
             if self.record:
-                self.positions._marks[path] = _place(event)
+                self.positions.note(path, _place(event))
         else:
             if depth > MAX_DEPTH:
                 self.fail(event, f"nested more than {MAX_DEPTH} deep", "flatten the document")
             if self.tabs:
                 self.refuse_tab(event)
-            if self.record and path not in self.positions._marks:
-                self.positions._marks[path] = _place(event)
+            if self.record:
+                self.positions.note(path, _place(event))
             if kind is yaml.MappingStartEvent:
                 value = self.mapping(path, depth)
             else:
@@ -306,9 +236,9 @@ class _Builder:
             value_event = self.next()
             if record and not merge:
                 place = (*path, key)
-                self.positions._keys[place] = _place(event)
+                self.positions.note_key(place, _place(event))
                 if type(value_event) is not yaml.ScalarEvent:
-                    self.positions._marks[place] = _place(event)
+                    self.positions.note(place, _place(event))
             if merge:
                 layer = self.merge_layer(value_event, depth)
                 if self.helm:
@@ -385,8 +315,8 @@ class _Builder:
                 f"aliases expand to more than {MAX_ALIASED_NODES} nodes",
                 "write the values out",
             )
-        if self.record and path not in self.positions._marks:
-            self.positions._marks[path] = _place(event)
+        if self.record:
+            self.positions.note(path, _place(event))
         return copy_tree(value)
 
     def refuse_tag(self, event: Any) -> NoReturn:

@@ -12,10 +12,43 @@ _shtab_aicr_query_option_strings=(-h --help --service --accelerator --gpu --inte
 _shtab_aicr_bundle_option_strings=(-h --help --recipe -r --output -o --deployer -d --data --set --set-json --set-file --system-node-selector --system-node-toleration --accelerated-node-selector --accelerated-node-toleration --workload-selector --workload-gate --nodes --storage-class --shared-storage-class)
 _shtab_aicr_completion_option_strings=(-h --help)
 _shtab_aicr_version_option_strings=(-h --help)
-_shtab_aicr_option_strings=(-h --help)
+_shtab_aicr_option_strings=(-h --help --version)
 
+_shtab_aicr_recipe___criteria_COMPGEN=_shtab_compgen_files
+_shtab_aicr_recipe___snapshot_COMPGEN=_shtab_compgen_files
+_shtab_aicr_recipe__s_COMPGEN=_shtab_compgen_files
+_shtab_aicr_recipe___data_COMPGEN=_shtab_compgen_dirs
+_shtab_aicr_recipe___output_COMPGEN=_shtab_compgen_files
+_shtab_aicr_recipe__o_COMPGEN=_shtab_compgen_files
+_shtab_aicr_query___criteria_COMPGEN=_shtab_compgen_files
+_shtab_aicr_query___snapshot_COMPGEN=_shtab_compgen_files
+_shtab_aicr_query__s_COMPGEN=_shtab_compgen_files
+_shtab_aicr_query___data_COMPGEN=_shtab_compgen_dirs
+_shtab_aicr_bundle___recipe_COMPGEN=_shtab_compgen_files
+_shtab_aicr_bundle__r_COMPGEN=_shtab_compgen_files
+_shtab_aicr_bundle___output_COMPGEN=_shtab_compgen_dirs
+_shtab_aicr_bundle__o_COMPGEN=_shtab_compgen_dirs
+_shtab_aicr_bundle___data_COMPGEN=_shtab_compgen_dirs
 
-
+_shtab_aicr_recipe___service_choices=(aks bcm eks generic gke k0s kind lke metal3 ocp oke rke2)
+_shtab_aicr_recipe___accelerator_choices=(a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200)
+_shtab_aicr_recipe___gpu_choices=(a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200)
+_shtab_aicr_recipe___intent_choices=(inference training)
+_shtab_aicr_recipe___os_choices=(amazonlinux cos ol rhel talos ubuntu)
+_shtab_aicr_recipe___platform_choices=(dynamo kubeflow nim runai slurm)
+_shtab_aicr_recipe___format_choices=(yaml json table)
+_shtab_aicr_recipe__t_choices=(yaml json table)
+_shtab_aicr_query___service_choices=(aks bcm eks generic gke k0s kind lke metal3 ocp oke rke2)
+_shtab_aicr_query___accelerator_choices=(a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200)
+_shtab_aicr_query___gpu_choices=(a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200)
+_shtab_aicr_query___intent_choices=(inference training)
+_shtab_aicr_query___os_choices=(amazonlinux cos ol rhel talos ubuntu)
+_shtab_aicr_query___platform_choices=(dynamo kubeflow nim runai slurm)
+_shtab_aicr_query___format_choices=(yaml json)
+_shtab_aicr_query__t_choices=(yaml json)
+_shtab_aicr_bundle___deployer_choices=(helm)
+_shtab_aicr_bundle__d_choices=(helm)
+_shtab_aicr_completion_pos_0_choices=(bash zsh fish tcsh)
 _shtab_aicr_pos_0_choices=(recipe query bundle completion version)
 
 _shtab_aicr_recipe__h_nargs=0
@@ -33,6 +66,7 @@ _shtab_aicr_version___help_nargs=0
 _shtab_aicr_pos_0_nargs=A...
 _shtab_aicr__h_nargs=0
 _shtab_aicr___help_nargs=0
+_shtab_aicr___version_nargs=0
 
 
 # $1=COMP_WORDS[1]

@@ -8,7 +8,52 @@
 
 
 complete aicr \
-        'c/--/(accelerated-node-selector accelerated-node-toleration accelerator criteria criteria-strict data deployer format gke-tcpxo-interfaces gpu help intent nodes os output platform profile recipe runtime-inventory selector service set set-file set-json shared-storage-class slurm-accounting-mode snapshot storage-class system-node-selector system-node-toleration workload-gate workload-selector)/' \
+        'c/--service=/(aks bcm eks generic gke k0s kind lke metal3 ocp oke rke2)/' \
+        'c/--accelerator=/(a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200)/' \
+        'c/--gpu=/(a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200)/' \
+        'c/--intent=/(inference training)/' \
+        'c/--os=/(amazonlinux cos ol rhel talos ubuntu)/' \
+        'c/--platform=/(dynamo kubeflow nim runai slurm)/' \
+        'c/--criteria=/f/' \
+        'c/--snapshot=/f/' \
+        'c/-s=/f/' \
+        'c/--data=/d/' \
+        'c/--output=/f/' \
+        'c/-o=/f/' \
+        'c/--format=/(yaml json table)/' \
+        'c/-t=/(yaml json table)/' \
+        'c/--format=/(yaml json)/' \
+        'c/-t=/(yaml json)/' \
+        'c/--recipe=/f/' \
+        'c/-r=/f/' \
+        'c/--output=/d/' \
+        'c/-o=/d/' \
+        'c/--deployer=/(helm)/' \
+        'c/-d=/(helm)/' \
+        'c/--/(accelerated-node-selector accelerated-node-toleration accelerator criteria criteria-strict data deployer format gke-tcpxo-interfaces gpu help intent nodes os output platform profile recipe runtime-inventory selector service set set-file set-json shared-storage-class slurm-accounting-mode snapshot storage-class system-node-selector system-node-toleration version workload-gate workload-selector)/' \
         'c/-/(- d h o r s t)/' \
+        'n/--service/(aks bcm eks generic gke k0s kind lke metal3 ocp oke rke2)/' \
+        'n/--accelerator/(a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200)/' \
+        'n/--gpu/(a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200)/' \
+        'n/--intent/(inference training)/' \
+        'n/--os/(amazonlinux cos ol rhel talos ubuntu)/' \
+        'n/--platform/(dynamo kubeflow nim runai slurm)/' \
+        'n/--criteria/f/' \
+        'n/--snapshot/f/' \
+        'n/-s/f/' \
+        'n/--data/d/' \
+        'n/--output/f/' \
+        'n/-o/f/' \
+        'n/--format/(yaml json table)/' \
+        'n/-t/(yaml json table)/' \
+        'n/--format/(yaml json)/' \
+        'n/-t/(yaml json)/' \
+        'n/--recipe/f/' \
+        'n/-r/f/' \
+        'n/--output/d/' \
+        'n/-o/d/' \
+        'n/--deployer/(helm)/' \
+        'n/-d/(helm)/' \
         'p/1/(recipe query bundle completion version)/' \
+        'p/2/(bash zsh fish tcsh)/' \
         'p/*/()/'

@@ -21,6 +21,7 @@ _shtab_aicr_commands() {
 
 _shtab_aicr_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--version[print the version]"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -28,10 +29,10 @@ _shtab_aicr_defaults_added=0
 
 _shtab_aicr_bundle_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  {--recipe,-r}"[recipe file or address, - for stdin]:FILE:"
-  {--output,-o}"[folder to create, or a bundle to replace]:DIR:"
-  {--deployer,-d}"[output format (default helm)]:NAME:"
-  "--data[directory laid over the built-in catalogue]:DIR:"
+  {--recipe,-r}"[recipe file or address, - for stdin]:FILE:_files"
+  {--output,-o}"[folder to create, or a bundle to replace]:DIR:_files -/"
+  {--deployer,-d}"[output format (default helm)]:NAME:(helm)"
+  "--data[directory laid over the built-in catalogue]:DIR:_files -/"
   "*--set[override one value]:COMPONENT:PATH=TEXT:"
   "*--set-json[override with a JSON value]:COMPONENT:PATH=JSON:"
   "*--set-file[override with a YAML file]:COMPONENT:PATH=FILE:"
@@ -51,7 +52,7 @@ _shtab_aicr_bundle_defaults_added=0
 
 _shtab_aicr_completion_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  ":bash, zsh, tcsh:"
+  ":bash, zsh, fish, tcsh:(bash zsh fish tcsh)"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -59,22 +60,22 @@ _shtab_aicr_completion_defaults_added=0
 
 _shtab_aicr_query_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--service[Kubernetes service\: eks, gke, aks, kind, \…]:NAME:"
-  {--accelerator,--gpu}"[GPU\: h100, gb200, b200, a100, \…]:NAME:"
-  "--intent[training or inference]:NAME:"
-  "--os[worker node OS\: ubuntu, cos, rhel, \…]:NAME:"
-  "--platform[workload platform\: kubeflow, dynamo, slurm, \…]:NAME:"
+  "--service[Kubernetes service\: eks, gke, aks, kind, \…]:NAME:(aks bcm eks generic gke k0s kind lke metal3 ocp oke rke2)"
+  {--accelerator,--gpu}"[GPU\: h100, gb200, b200, a100, \…]:NAME:(a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200)"
+  "--intent[training or inference]:NAME:(inference training)"
+  "--os[worker node OS\: ubuntu, cos, rhel, \…]:NAME:(amazonlinux cos ol rhel talos ubuntu)"
+  "--platform[workload platform\: kubeflow, dynamo, slurm, \…]:NAME:(dynamo kubeflow nim runai slurm)"
   "--nodes[number of workers (advisory)]:N:"
-  "--criteria[RecipeCriteria file or address\; flags win]:FILE:"
-  {--snapshot,-s}"[Snapshot of the cluster\; flags win]:FILE:"
+  "--criteria[RecipeCriteria file or address\; flags win]:FILE:_files"
+  {--snapshot,-s}"[Snapshot of the cluster\; flags win]:FILE:_files"
   "--profile[value of the profile the recipe declares]:NAME=VALUE:"
   "--slurm-accounting-mode[slurm recipes only]:MODE:"
   "--runtime-inventory[enabled or disabled]:STATE:"
   "--gke-tcpxo-interfaces[GKE H100 training\: eth1\=\<network\>,\…,eth8\=\<network\>]:LIST:"
-  "--data[directory laid over the built-in catalogue]:DIR:"
+  "--data[directory laid over the built-in catalogue]:DIR:_files -/"
   "--criteria-strict[accept only criteria values of the built-in catalogue]"
   "--selector[dotted path into the document, for example components.nfd.version\; \"\" for all]:PATH:"
-  {--format,-t}"[yaml (default) or json]:NAME:"
+  {--format,-t}"[yaml (default) or json]:NAME:(yaml json)"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -82,22 +83,22 @@ _shtab_aicr_query_defaults_added=0
 
 _shtab_aicr_recipe_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--service[Kubernetes service\: eks, gke, aks, kind, \…]:NAME:"
-  {--accelerator,--gpu}"[GPU\: h100, gb200, b200, a100, \…]:NAME:"
-  "--intent[training or inference]:NAME:"
-  "--os[worker node OS\: ubuntu, cos, rhel, \…]:NAME:"
-  "--platform[workload platform\: kubeflow, dynamo, slurm, \…]:NAME:"
+  "--service[Kubernetes service\: eks, gke, aks, kind, \…]:NAME:(aks bcm eks generic gke k0s kind lke metal3 ocp oke rke2)"
+  {--accelerator,--gpu}"[GPU\: h100, gb200, b200, a100, \…]:NAME:(a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200)"
+  "--intent[training or inference]:NAME:(inference training)"
+  "--os[worker node OS\: ubuntu, cos, rhel, \…]:NAME:(amazonlinux cos ol rhel talos ubuntu)"
+  "--platform[workload platform\: kubeflow, dynamo, slurm, \…]:NAME:(dynamo kubeflow nim runai slurm)"
   "--nodes[number of workers (advisory)]:N:"
-  "--criteria[RecipeCriteria file or address\; flags win]:FILE:"
-  {--snapshot,-s}"[Snapshot of the cluster\; flags win]:FILE:"
+  "--criteria[RecipeCriteria file or address\; flags win]:FILE:_files"
+  {--snapshot,-s}"[Snapshot of the cluster\; flags win]:FILE:_files"
   "--profile[value of the profile the recipe declares]:NAME=VALUE:"
   "--slurm-accounting-mode[slurm recipes only]:MODE:"
   "--runtime-inventory[enabled or disabled]:STATE:"
   "--gke-tcpxo-interfaces[GKE H100 training\: eth1\=\<network\>,\…,eth8\=\<network\>]:LIST:"
-  "--data[directory laid over the built-in catalogue]:DIR:"
+  "--data[directory laid over the built-in catalogue]:DIR:_files -/"
   "--criteria-strict[accept only criteria values of the built-in catalogue]"
-  {--output,-o}"[default\: stdout]:FILE:"
-  {--format,-t}"[yaml, json, table (default yaml)]:NAME:"
+  {--output,-o}"[default\: stdout]:FILE:_files"
+  {--format,-t}"[yaml, json, table (default yaml)]:NAME:(yaml json table)"
 )
 
 # guard to ensure default positional specs are added only once per session
