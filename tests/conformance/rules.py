@@ -74,14 +74,31 @@ class Holding:
     words: str
 
 
+@dataclass(frozen=True)
+class Like:
+    """A value of ours that must meet a condition."""
+
+    holds: Callable[[Any], bool]
+
+
 def refused(code: str, words: str) -> dict[str, Any]:
     """The paths of a case that the original accepts and that we refuse."""
     return {"document": ABSENT, "refused": Says(code, words)}
 
 
-def reworded(words: str, code: str = "") -> dict[str, Any]:
-    """The paths of a case that both refuse, we with other words (and *code*, if that differs)."""
-    return {"refused.message": Holding(words), **({"refused.code": code} if code else {})}
+def reworded(words: str, code: str = "", exit_status: int | None = None) -> dict[str, Any]:
+    """The paths of a case that both refuse, we with other words, and what else is other."""
+    paths: dict[str, Any] = {"refused.message": Holding(words)} if words else {}
+    if code:
+        paths["refused.code"] = code
+    if exit_status is not None:
+        paths["refused.exit"] = exit_status
+    return paths
+
+
+def accepted(holds: Callable[[Any], bool]) -> dict[str, Any]:
+    """The paths of a case that the original refuses and that we accept, with what must come out."""
+    return {"refused": ABSENT, "document": Like(holds)}
 
 
 @dataclass(frozen=True)
@@ -91,6 +108,8 @@ class Everywhere:
     Attributes:
         kinds: kinds of difference it excuses.
         holds: condition on the difference; None excuses any value at the path.
+        only: ids of the only cases it is for; empty means all of the parts.
+        routine: whether it is about what every output of the part has, such as its header.
     """
 
     id: str
@@ -100,20 +119,23 @@ class Everywhere:
     paths: tuple[str, ...]
     kinds: tuple[str, ...] = ("missing", "extra", "type", "value")
     holds: Callable[[Case, Difference], bool] | None = None
+    only: tuple[str, ...] = ()
+    routine: bool = False
 
     def claims(self, case: Case, difference: Difference) -> str:
         """What of this rule claims the difference: its pattern, or "" when it does not."""
         if case.part not in self.parts or difference.kind not in self.kinds:
             return ""
+        if self.only and case.id not in self.only:
+            return ""
         for pattern in self.paths:
             if matches(pattern, difference.path):
-                if self.holds is None or self.holds(case, difference):
-                    return pattern
-                return ""
+                held = self.holds is None or self.holds(case, difference)
+                return pattern if held else ""
         return ""
 
     def owed(self) -> set[str]:
-        """What must claim something for the rule to be alive."""
+        """What must claim something for the rule to be alive: each pattern in some part."""
         return set(self.paths)
 
 
@@ -150,6 +172,8 @@ def _is(ours: Any, difference: Difference) -> bool:
         return ours.accepts(difference.actual)
     if isinstance(ours, Holding):
         return ours.words in str(difference.actual)
+    if isinstance(ours, Like):
+        return ours.holds(difference.actual)
     return type(ours) is type(difference.actual) and bool(ours == difference.actual)
 
 

@@ -19,6 +19,9 @@ CASES: list[dict[str, Any]] = KIT.load("resolve/index.yaml")["cases"]
 MATRIX: dict[str, Any] = KIT.load("resolve/matrix.yaml")
 FIELDS = ("service", "accelerator", "intent", "os", "platform")
 
+#: The original's recipe for each list of applied overlays.
+BODIES = {tuple(b["overlays"]): KIT.load(b["file"]) for b in MATRIX["bodies"].values()}
+
 #: Read by functions, not through the command: what is detected in a snapshot has changed, and only how
 #: overlays are held against it is comparable.
 BELOW_THE_SURFACE = "snapshot"
@@ -57,7 +60,7 @@ def test_recipe_agrees_with_the_original(
         expected,
         actual,
         sets=[f"document.{path}" for path in case.get("unordered", [])],
-        facts={"catalog": KIT.catalog},
+        facts={"catalog": KIT.catalog, "bodies": BODIES},
     )
 
 
