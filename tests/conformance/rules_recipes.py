@@ -391,7 +391,7 @@ REFUSALS: tuple[Rule, ...] = (
         cases={
             "err-unknown-flag": reworded("unknown flag --colour", **USAGE),
             "err-unknown-short-flag": reworded("unknown flag -z", **USAGE),
-            "err-missing-value": reworded("argument --service: expected one argument", **USAGE),
+            "err-missing-value": reworded("flag --service needs a value", **USAGE),
             "err-nodes-not-int": reworded("invalid nodes value: many", **USAGE),
             "err-nodes-float": reworded("invalid nodes value: 1.5", **USAGE),
             "err-unknown-command": reworded("unknown command 'frobnicate'", **USAGE),
@@ -416,7 +416,7 @@ REFUSALS: tuple[Rule, ...] = (
             "criteria-missing-file": reworded("criteria file not found: ", "NOT_FOUND"),
             "snapshot-missing-file": reworded("snapshot file not found: ", "NOT_FOUND"),
             "err-output-dir-missing": reworded(
-                "the folder no-such-dir does not exist", "INVALID_REQUEST"
+                "no-such-dir does not exist", "INVALID_REQUEST"
             ),
         },
     ),

@@ -56,7 +56,10 @@ def _check(
     expected = {"document": golden_bundle(KIT, INDEX, case)}
     actual = _observe(bundler, args, folder, argocd=argocd)
     settle_words(expected, actual)
-    conformance(part, case["id"], expected, actual, facts={"catalog": KIT.catalog, "kit": KIT})
+    source = option(args, "-r")
+    assert source is not None
+    facts = {"catalog": KIT.catalog, "recipe": KIT.load(source)}
+    conformance(part, case["id"], expected, actual, facts=facts)
 
 
 @pytest.mark.parametrize("case", INDEX["bases"], ids=[case["id"] for case in INDEX["bases"]])

@@ -176,12 +176,12 @@ def test_an_unknown_type_lists_the_valid_ones() -> None:
 @pytest.mark.parametrize(
     ("text", "message", "where"),
     [
-        ('{"kind": "Snapshot",', "invalid JSON", "s.yaml:1:21"),
-        ('{"a": 1}\n{"b": 2}', "invalid JSON: Extra data", "s.yaml:2:1"),
+        ('{"kind": "Snapshot",', "not valid JSON", "s.yaml:1:21"),
+        ('{"a": 1}\n{"b": 2}', "not valid JSON: extra data", "s.yaml:2:1"),
         ('{"a": 1, "a": 2}', 'duplicate key "a"', "s.yaml"),
         ('{"a": {"b": 1, "b": 1}}', 'duplicate key "b"', "s.yaml"),
-        ('{"a": NaN}', "NaN is not a JSON number", "s.yaml"),
-        ('{"a": -Infinity}', "-Infinity is not a JSON number", "s.yaml"),
+        ('{"a": NaN}', "NaN is not JSON; numbers must be finite", "s.yaml"),
+        ('{"a": -Infinity}', "-Infinity is not JSON; numbers must be finite", "s.yaml"),
         ('{"a": ' + "9" * 5000 + "}", "a number is too long", "s.yaml"),
         ('{"a": ' + "[" * 200_000, "nested too deeply", "s.yaml"),
         ("measurements: [unclosed\n", "", "s.yaml"),

@@ -29,33 +29,13 @@ def json_value(text: str, *, label: str) -> Any:
         AicrError: INVALID_REQUEST for text that is not JSON, a key given twice, or a number or
             string that cannot be written faithfully (field case C3).
     """
-    import json
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for key, value in pairs:
-            if key in found:
-                raise invalid(
-                    f'{label}: invalid JSON: key "{key}" is given twice',
-                    hint="keep one of the two entries",
-                )
-            found[key] = value
-        return found
-
-    def constant(word: str) -> Any:
-        raise invalid(f"{label}: invalid JSON: {word} is not a JSON number")
+    from aicr.yamlio.jsontext import load_json
 
     try:
-        value = json.loads(text, object_pairs_hook=unique, parse_constant=constant)
-    except (ValueError, RecursionError) as error:
-        place = getattr(error, "msg", None)
-        detail = (
-            f"{place} at column {error.colno}"
-            if isinstance(error, json.JSONDecodeError)
-            else "nested too deeply or a number too long"
-        )
+        value = load_json(text, source=label)
+    except AicrError as error:
         raise invalid(
-            f"{label}: invalid JSON: {detail}",
+            f"{label}: invalid JSON: {error.message}",
             hint="quote the whole flag for the shell, and strings with double quotes: "
             "--set-json 'component:path=[\"a\"]'",
         ) from error

@@ -103,9 +103,9 @@ class Console:
         chain = error.chain()
         lines = [f"{self._paint('error:', _RED)} [{error.code}] {_shown(chain[0].message)}"]
         lines += [f"  because: {_shown(cause.message)}" for cause in chain[1:]]
-        places = [link.where for link in chain if link.where]
+        places = _places(chain)
         if places:
-            lines.append(f"  where: {_shown(places[-1])}")
+            lines.append(f"  where: {_shown(', '.join(places))}")
         hints = [link.hint for link in chain if link.hint]
         if hints:
             lines.append(f"  next: {_shown(hints[-1])}")
@@ -120,6 +120,17 @@ class Console:
 
     def _paint(self, text: str, colour: str) -> str:
         return f"{colour}{text}{_OFF}" if self._colour else text
+
+
+def _places(chain: list[AicrError]) -> list[str]:
+    """The places of an error, outermost first, without those that another one says as well."""
+    stated = [link.where for link in chain if link.where]
+    return [
+        place
+        for index, place in enumerate(stated)
+        if place not in stated[:index]
+        and not any(place in other for other in stated if other != place)
+    ]
 
 
 class _Closed:

@@ -39,6 +39,8 @@ TOP_LEVEL: Final = (
     "validation",
 )
 
+_AGAIN: Final = 'correct the file, or run "aicr recipe" to generate it again'
+
 
 class _ShapeError(Exception):
     """Where a document has the wrong shape: a path into it and the words for it."""
@@ -47,7 +49,7 @@ class _ShapeError(Exception):
         super().__init__(message)
         self.path = path
         self.message = message
-        self.hint = hint
+        self.hint = hint or _AGAIN
 
 
 def load_recipe(text: str, source: str, catalog: Catalog, *, mode: str = "helm") -> Recipe:
@@ -106,7 +108,7 @@ def load_recipe(text: str, source: str, catalog: Catalog, *, mode: str = "helm")
         check_dependencies(refs)
     except AicrError as error:
         raise AicrError(
-            error.code, "recipe cannot be bundled", where=source, hint=error.hint
+            error.code, "recipe cannot be bundled", where=source, hint=error.hint or _AGAIN
         ) from error
     order = deployment_order(refs)
     stated = document.get("deploymentOrder")

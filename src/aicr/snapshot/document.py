@@ -47,7 +47,7 @@ def load(text: str, source: str, *, mode: str = "helm") -> tuple[dict[str, Any],
         AicrError: INVALID_REQUEST for text that does not parse and for a wrong header or shape.
     """
     text = text.removeprefix("\ufeff")
-    document = _read_json(text, source) if _is_json(text) else _read_yaml(text, source, mode)
+    document = _read(text, source, mode)
     if document is None:
         raise invalid("snapshot is empty", where=source, hint="aicr snapshot writes one")
     notices = validate(document, source)
@@ -154,46 +154,11 @@ def _misshapen(source: str, place: str, expected: str, found: object) -> AicrErr
     )
 
 
-def _is_json(text: str) -> bool:
-    """Whether text starts like a JSON object; YAML in braces rarely quotes its first key."""
-    start = text[:1024].lstrip()
-    return start[:1] == "{" and start[1:].lstrip()[:1] in ('"', "}")
-
-
-def _read_json(text: str, source: str) -> Any:
-    import json  # off the YAML path
-
-    try:
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
-    except AicrError as error:
-        raise invalid("invalid JSON", where=source, hint=error.hint) from error
-    except json.JSONDecodeError as error:
-        raise invalid(
-            f"invalid JSON: {error.msg}", where=f"{source}:{error.lineno}:{error.colno}"
-        ) from error
-    except ValueError as error:
-        raise invalid("invalid JSON: a number is too long", where=source) from error
-    except RecursionError as error:
-        raise invalid(_TOO_DEEP, where=source) from error
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object as a dict; a repeated key would silently drop the earlier value."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise invalid(f'duplicate key "{key}"', hint="keep one of the two")
-            seen.add(key)
-    return found
-
-
-def _no_constant(name: str) -> Any:
-    raise invalid(f"{name} is not a JSON number", hint="write null or a finite number")
-
-
-def _read_yaml(text: str, source: str, mode: str) -> Any:
+def _read(text: str, source: str, mode: str) -> Any:
     from aicr import yamlio
+    from aicr.yamlio import jsontext
+
+    if jsontext.is_json(text):
+        return jsontext.load_json(text, source=source)
 
     return yamlio.read_fast(text, source=source, mode=mode)

@@ -36,7 +36,9 @@ def load_json(text: str, *, source: str) -> Any:
             too deep to read.
     """
     try:
-        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+        value = json.loads(
+            text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite
+        )
     except json.JSONDecodeError as error:
         raise invalid(
             f"not valid JSON: {error.msg.lower()}",
@@ -45,13 +47,17 @@ def load_json(text: str, *, source: str) -> Any:
         ) from None
     except _RefusedError:
         raise _located(text, source) from None
+    except OverflowError:
+        raise invalid(
+            "not valid JSON: a number is too large", where=source, hint="write it as text"
+        ) from None
     except ValueError:
         raise invalid(
             "not valid JSON: a number is too long", where=source, hint="write it as text"
         ) from None
     except RecursionError:
         raise _too_deep(source) from None
-    _check(value, source)
+    _check(value, text, source)
     return value
 
 
@@ -60,6 +66,13 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         raise _RefusedError
     return found
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number in (_INFINITY, -_INFINITY):
+        raise OverflowError
+    return number
 
 
 def _no_constant(text: str) -> Any:
@@ -106,21 +119,36 @@ def _place(text: str, offset: int, source: str) -> str:
     return f"{source}:{text.count(chr(10), 0, offset) + 1}:{offset - start + 1}"
 
 
-def _check(value: Any, source: str) -> None:
+def _check(value: Any, text: str, source: str) -> None:
     """Refuse what the decoder lets pass and no writer of ours can write."""
-    waiting = [(value, 0)]
+    _check_depth(value, source)
+    if not text.isascii() or "\\ud" in text or "\\uD" in text:
+        _check_strings(value, source)
+
+
+def _check_depth(value: Any, source: str) -> None:
+    level = [value] if isinstance(value, (dict, list)) else []
+    for _ in range(MAX_DEPTH + 1):
+        level = [
+            item
+            for found in level
+            for item in (found.values() if type(found) is dict else found)
+            if type(item) is dict or type(item) is list
+        ]
+        if not level:
+            return
+    raise _too_deep(source)
+
+
+def _check_strings(value: Any, source: str) -> None:
+    waiting = [value]
     while waiting:
-        found, depth = waiting.pop()
-        if isinstance(found, (dict, list)):
-            if depth > MAX_DEPTH:
-                raise _too_deep(source)
-            waiting += [(item, depth + 1) for item in found]
-            if isinstance(found, dict):
-                waiting += [(item, depth + 1) for item in found.values()]
-        elif isinstance(found, float) and found in (_INFINITY, -_INFINITY):
-            raise invalid(
-                "not valid JSON: a number is too large", where=source, hint="write it as text"
-            )
+        found = waiting.pop()
+        if isinstance(found, dict):
+            waiting += found
+            waiting += found.values()
+        elif isinstance(found, list):
+            waiting += found
         elif isinstance(found, str):
             try:
                 found.encode("utf-8")
@@ -138,7 +166,7 @@ def _too_deep(source: str) -> AicrError:
 
 def is_json(text: str) -> bool:
     """Whether a document is JSON: YAML in braces rarely quotes its first key."""
-    start = text.lstrip()
+    start = text[:1024].lstrip()
     return start[:1] == "{" and start[1:].lstrip()[:1] in ('"', "}")
 
 
