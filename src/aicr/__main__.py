@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from aicr.cli.main import run
-
 if __name__ == "__main__":
+    try:
+        from aicr.cli.main import run
+    except KeyboardInterrupt:
+        # Ctrl-C before there is anything that could tell.
+        raise SystemExit(130) from None
     run()

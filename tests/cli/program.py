@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -77,7 +78,11 @@ def command(*argv: object) -> list[str]:
 
 
 def start(*argv: object, **options: Any) -> subprocess.Popen[str]:
-    """Start the program as a process whose stderr is kept."""
+    """Start the program as a process whose stderr is kept.
+
+    A test run in the background inherits a Ctrl-C that is switched off, so it is switched on first.
+    """
+    options.setdefault("preexec_fn", lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     options.setdefault("env", environment())
     options.setdefault("stdout", subprocess.PIPE)
     return subprocess.Popen(command(*argv), stderr=subprocess.PIPE, text=True, **options)
@@ -95,7 +100,7 @@ def spawn(*argv: object, **options: Any) -> Result:
 def shell(script: str, *, cwd: Path, env: Mapping[str, str] | None = None) -> Result:
     """Run bash with ``$AICR`` as the program; the status is that of the first part of a pipe."""
     words = [sys.executable, "-m", "aicr"]
-    prelude = f"aicr() {{ {' '.join(words)} \"$@\"; }}\n"
+    prelude = f'aicr() {{ {" ".join(words)} "$@"; }}\n'
     done = subprocess.run(
         ["bash", "-c", f"{prelude}{script}\nexit ${{PIPESTATUS[0]}}"],
         cwd=cwd,

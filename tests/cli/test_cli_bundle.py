@@ -25,7 +25,9 @@ def written(folder: Path, text: str, name: str = "mine.yaml") -> Path:
     return path
 
 
-def test_the_report_goes_to_stdout_and_the_talk_to_stderr(recipe_file: Path, tmp_path: Path) -> None:
+def test_the_report_goes_to_stdout_and_the_talk_to_stderr(
+    recipe_file: Path, tmp_path: Path
+) -> None:
     """Bundler spec 1.5: type, counts and numbered steps on stdout; changes and notes on stderr."""
     target = tmp_path / "out"
     found = aicr(

@@ -58,7 +58,10 @@ REF = "  componentRefs:\n    - name: mine\n      type: Helm\n      source: oci:/
         (big, ["file too large (11000000 bytes, max 10485760): big.yaml"]),
         (overlay(OVERLAY + "  criteria: {}\n"), ["line 5", "line 6", "overlays/mine.yaml:6:3"]),
         (overlay(OVERLAY.replace("{service", "[service")), ["overlays/mine.yaml:5:"]),
-        (overlay(OVERLAY.replace("mycloud", "24.10")), ["overlays/mine.yaml:5:", 'quote it: "24.1']),
+        (
+            overlay(OVERLAY.replace("mycloud", "24.10")),
+            ["overlays/mine.yaml:5:", 'quote it: "24.1'],
+        ),
         (overlay(OVERLAY.replace("name: mine", "nam: x")), ["metadata.name is required", ":3:"]),
         (overlay(OVERLAY.replace("v1beta1", "v9")), ['invalid apiVersion "aicr.run/v9"']),
         (overlay(OVERLAY + "  mixins: nope\n"), ["mixins must be a list", "overlays/mine.yaml:6:"]),

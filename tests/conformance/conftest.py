@@ -8,9 +8,8 @@ that excused nothing in a complete run makes the run fail (decision 80).
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -20,8 +19,9 @@ from tests.conformance.rules import Case, Rule, dead, judge
 from tests.conformance.rules_bundles import BUNDLES
 from tests.conformance.rules_constraints import CONSTRAINTS
 from tests.conformance.rules_recipes import RECIPES
+from tests.conformance.rules_refusals import REFUSALS
 
-RULES: tuple[Rule, ...] = (*RECIPES, *BUNDLES, *CONSTRAINTS)
+RULES: tuple[Rule, ...] = (*RECIPES, *BUNDLES, *REFUSALS, *CONSTRAINTS)
 PARTS = {
     "resolve": "resolve: aicr recipe",
     "matrix": "resolve: bodies of the criteria matrix",
@@ -31,6 +31,8 @@ PARTS = {
     "bundle-error": "bundle: refusals",
     "expression": "constraints: one expression each",
 }
+#: What can become of a case; see ``Verdict.word``.
+WORDS = ("equal", "routine", "excused", "failing")
 _PROPERTY = "conformance"
 
 
@@ -56,7 +58,7 @@ class Judge:
         differences = self.kit.comparer.diff(expected, actual, by=by or {}, sets=sets)
         case = Case(part, case_id, expected, actual, facts or {})
         verdict = judge(case, differences, RULES)
-        self._record(_PROPERTY, json.dumps([part, verdict.word, verdict.claimed]))
+        self._record(_PROPERTY, json.dumps([part, verdict.word(RULES), verdict.claimed]))
         if verdict.unexplained:
             places = "\n  ".join(map(str, verdict.unexplained))
             pytest.fail(f"{part} {case_id}: no rule excuses\n  {places}", pytrace=False)
@@ -69,9 +71,9 @@ def conformance(record_property: Callable[[str, object], None]) -> Judge:
 
 
 @pytest.fixture
-def product(monkeypatch: pytest.MonkeyPatch) -> Iterator[Product]:
+def product(monkeypatch: pytest.MonkeyPatch) -> Product:
     """The product over the kit's catalogue, with the coverage refusal on."""
-    yield Product(kit(), monkeypatch)
+    return Product(kit(), monkeypatch)
 
 
 class Ledger:
@@ -93,67 +95,49 @@ class Ledger:
                 self.claims.update((rule, claim) for rule, claim in claimed)
                 self.cases.update({rule for rule, _ in claimed})
 
-    def total(self) -> int:
-        """How many cases were compared."""
-        return sum(sum(words.values()) for words in self.words.values())
+    def whole(self) -> bool:
+        """Whether every case of the kit was compared."""
+        compared = {part: sum(words.values()) for part, words in self.words.items()}
+        return bool(compared) and compared == kit().totals()
+
+    def corpses(self) -> list[str]:
+        """What of the rules excused nothing; known only after a whole run."""
+        return dead(RULES, self.claims.elements()) if self.whole() else []
 
 
 _LEDGER = pytest.StashKey[Ledger]()
-_WHOLE = pytest.StashKey[bool]()
 
 
-def _ledger(config: pytest.Config) -> Ledger:
+def pytest_configure(config: pytest.Config) -> None:
+    """Start the ledger, also in a process that only gathers what others ran."""
     if _LEDGER not in config.stash:
         config.stash[_LEDGER] = Ledger()
         config.pluginmanager.register(config.stash[_LEDGER], "aicr-conformance-ledger")
-    return config.stash[_LEDGER]
-
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Start the ledger as soon as there is anything to write into it."""
-    _ledger(item.config)
-
-
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Note whether this run has every module of the suite and every case of each."""
-    here = os.path.dirname(__file__)
-    modules = {name for name in os.listdir(here) if name.startswith("test_")}
-    found = {item.path.name for item in session.items if str(item.path.parent) == here}
-    session.config.stash[_WHOLE] = modules <= found and not session.config.getoption("keyword")
-
-
-def _corpses(config: pytest.Config) -> list[str]:
-    ledger = _ledger(config)
-    if not config.stash.get(_WHOLE, False) or not ledger.total():
-        return []
-    return dead(RULES, ledger.claims.elements())
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """A rule that excuses nothing fails the run."""
-    if session.exitstatus == pytest.ExitCode.OK and _corpses(session.config):
+    if session.exitstatus == pytest.ExitCode.OK and session.config.stash[_LEDGER].corpses():
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Print the totals of every part, the cases of every rule, and the dead rules."""
-    ledger = _ledger(config)
-    if not ledger.total():
+    ledger = config.stash[_LEDGER]
+    if not ledger.words:
         return
     out: Callable[..., None] = terminalreporter.write_line
     terminalreporter.section("conformance with v0.11.1")
-    out(f"{'part':<42}{'total':>7}{'equal':>7}{'excused':>9}{'failing':>9}")
-    for part, title in PARTS.items():
-        words = ledger.words[part]
-        out(
-            f"{title:<42}{sum(words.values()):>7}{words['equal']:>7}"
-            f"{words['excused']:>9}{words['failing']:>9}"
-        )
+    out(f"{'part':<42}" + "".join(f"{word:>9}" for word in ("total", *WORDS, "not run")))
+    for part, total in kit().totals().items():
+        words = ledger.words.get(part, Counter())
+        counts = (total, *(words[word] for word in WORDS), total - sum(words.values()))
+        out(f"{PARTS[part]:<42}" + "".join(f"{count:>9}" for count in counts))
     out("")
-    out(f"{'rule':<34}{'cases':>7}{'places':>8}  source")
+    out(f"{'rule':<28}{'cases':>6}{'places':>7}  source")
     for rule in RULES:
         places = sum(n for (name, _), n in ledger.claims.items() if name == rule.id)
-        out(f"{rule.id:<34}{ledger.cases[rule.id]:>7}{places:>8}  {rule.source}")
-    for corpse in _corpses(config):
+        out(f"{rule.id:<28}{ledger.cases[rule.id]:>6}{places:>7}  {rule.source}")
+    for corpse in ledger.corpses():
         out(f"DEAD: {corpse} excuses nothing", red=True)

@@ -43,6 +43,19 @@ class Kit:
         """The text of a file of the kit."""
         return (self.root / name).read_text(encoding="utf-8")
 
+    def totals(self) -> dict[str, int]:
+        """How many cases each part of the suite has in this kit."""
+        bundle = self.load("bundle/index.yaml")
+        return {
+            "resolve": len(self.load("resolve/index.yaml")["cases"]),
+            "matrix": len(self.load("resolve/matrix.yaml")["bodies"]),
+            "query": len(self.load("query/index.yaml")["cases"]),
+            "bundle-base": len(bundle["bases"]),
+            "bundle-variant": len(bundle["variants"]),
+            "bundle-error": len(bundle["errors"]),
+            "expression": len(self.load("constraints/index.yaml")["expressions"]),
+        }
+
     @functools.cached_property
     def catalog(self) -> Catalog:
         """The kit's data tree, and nothing of our own."""

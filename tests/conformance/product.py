@@ -22,7 +22,6 @@ import pytest
 from tests.conformance.kit import Kit
 
 from aicr.catalog.catalog import Catalog
-from aicr.catalog.tree import DirectoryTree
 from aicr.cli.console import Console
 from aicr.cli.main import main
 from aicr.errors import AicrError
@@ -72,7 +71,6 @@ class Product:
         # The kit's documents were written by yaml.v3, for which an unquoted n is a name.
         for place, reader in (
             ("aicr.recipe.document.load_recipe", partial(load_recipe, mode="v3")),
-            ("aicr.catalog.load.DirectoryTree", partial(DirectoryTree, yaml_mode="v3")),
         ):
             patch.setattr(place, reader)
 

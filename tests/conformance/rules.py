@@ -9,12 +9,11 @@ There are two shapes:
 * ``Everywhere``: patterns that hold in all cases of a part, with a condition on what may differ there.
 * ``Exactly``: for one case after another, the paths at which we differ and the very value we have there.
 
-The tables are in ``rules_recipes``, ``rules_bundles`` and ``rules_constraints``.
+The tables are in ``rules_recipes``, ``rules_bundles``, ``rules_refusals`` and ``rules_constraints``.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -96,6 +95,11 @@ def reworded(words: str, code: str = "", exit_status: int | None = None) -> dict
     return paths
 
 
+def usage(words: str) -> dict[str, Any]:
+    """The paths of a usage error: INVALID_REQUEST and exit 2 where the original exits 1."""
+    return reworded(words, "INVALID_REQUEST", 2)
+
+
 def accepted(holds: Callable[[Any], bool]) -> dict[str, Any]:
     """The paths of a case that the original refuses and that we accept, with what must come out."""
     return {"refused": ABSENT, "document": Like(holds)}
@@ -123,7 +127,7 @@ class Everywhere:
     routine: bool = False
 
     def claims(self, case: Case, difference: Difference) -> str:
-        """What of this rule claims the difference: its pattern, or "" when it does not."""
+        """What of this rule claims the difference: case and pattern, or "" when it does not."""
         if case.part not in self.parts or difference.kind not in self.kinds:
             return ""
         if self.only and case.id not in self.only:
@@ -131,12 +135,14 @@ class Everywhere:
         for pattern in self.paths:
             if matches(pattern, difference.path):
                 held = self.holds is None or self.holds(case, difference)
-                return pattern if held else ""
+                return f"{case.id}: {pattern}" if held else ""
         return ""
 
-    def owed(self) -> set[str]:
-        """What must claim something for the rule to be alive: each pattern in some part."""
-        return set(self.paths)
+    def unused(self, claims: Iterable[str]) -> list[str]:
+        """Patterns, and cases of ``only``, that claimed nothing."""
+        pairs = [claim.split(": ", 1) for claim in claims]
+        live = {pattern for _, pattern in pairs} | {case for case, _ in pairs}
+        return [owed for owed in (*self.paths, *self.only) if owed not in live]
 
 
 @dataclass(frozen=True)
@@ -158,9 +164,10 @@ class Exactly:
                 return f"{case.id}: {path}"
         return ""
 
-    def owed(self) -> set[str]:
-        """What must claim something for the rule to be alive."""
-        return {f"{case}: {path}" for case, paths in self.cases.items() for path in paths}
+    def unused(self, claims: Iterable[str]) -> list[str]:
+        """Cases with a path that claimed nothing."""
+        owed = [f"{case}: {path}" for case, paths in self.cases.items() for path in paths]
+        return [claim for claim in owed if claim not in set(claims)]
 
 
 def _is(ours: Any, difference: Difference) -> bool:
@@ -192,12 +199,14 @@ class Verdict:
     claimed: list[tuple[str, str]]
     unexplained: list[Difference]
 
-    @property
-    def word(self) -> str:
-        """``equal``, ``excused`` or ``failing``."""
+    def word(self, rules: Sequence[Rule]) -> str:
+        """``equal``, ``routine`` (only what every output differs in), ``excused``, ``failing``."""
         if self.unexplained:
             return "failing"
-        return "excused" if self.claimed else "equal"
+        if not self.claimed:
+            return "equal"
+        routine = {rule.id for rule in rules if isinstance(rule, Everywhere) and rule.routine}
+        return "routine" if {name for name, _ in self.claimed} <= routine else "excused"
 
 
 def judge(case: Case, differences: Iterable[Difference], rules: Sequence[Rule]) -> Verdict:
@@ -216,10 +225,9 @@ def judge(case: Case, differences: Iterable[Difference], rules: Sequence[Rule]) 
 
 def dead(rules: Sequence[Rule], claimed: Iterable[tuple[str, str]]) -> list[str]:
     """Rules, or parts of rules, that excused nothing in a whole run."""
-    used = Counter(claimed)
+    used: dict[str, set[str]] = {}
+    for name, claim in claimed:
+        used.setdefault(name, set()).add(claim)
     return [
-        f"rule {rule.id}: {claim}"
-        for rule in rules
-        for claim in sorted(rule.owed())
-        if not used[rule.id, claim]
+        f"rule {rule.id}: {owed}" for rule in rules for owed in rule.unused(used.get(rule.id, ()))
     ]

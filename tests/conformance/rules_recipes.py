@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tests.conformance.compare import Difference, at, join, steps
@@ -22,8 +23,6 @@ from aicr.version import __version__
 LEGACY = "aicr.nvidia.com/v1alpha1"
 NODES_GONE = "sets criteria.nodes=8 which is no longer used for overlay selection (#1781)"
 NO_CRITERIA = "no criteria provided: specify at least one of --service"
-NOT_TABLE = 'unknown output format: "table", valid formats are: yaml, json'
-USAGE = {"code": "INVALID_REQUEST", "exit_status": 2}
 
 
 def holder(case: Case, difference: Difference) -> tuple[Any, Any]:
@@ -53,10 +52,6 @@ def _same_checks(case: Case, difference: Difference) -> bool:
     return sorted(theirs) == sorted(ours)
 
 
-def _zero_value(_: Case, difference: Difference) -> bool:
-    return difference.expected in ("", "0", "false", "<nil>")
-
-
 def _named_with_reason(_: Case, difference: Difference) -> bool:
     return bool(difference.actual == {"name": difference.expected, "reason": "constraint-failed"})
 
@@ -72,8 +67,8 @@ def _body_that_remains(case: Case, difference: Difference) -> bool:
     return bool(golden == ours)
 
 
-def _service(word: str) -> Any:
-    return lambda document: document["criteria"]["service"] == word
+def _service(word: str) -> Callable[[Any], bool]:
+    return lambda document: bool(document["criteria"]["service"] == word)
 
 
 def _warning(overlay: str, constraint: str, wanted: str, reason: str) -> dict[str, str]:
@@ -222,11 +217,6 @@ MERGING: tuple[Rule, ...] = (
     ),
 )
 
-_HPA_ONLY = {
-    "snapshot-eks-h100-inference-dynamo": 6,
-    "snapshot-old-k8s-training": 3,
-}
-
 SNAPSHOT: tuple[Rule, ...] = (
     Everywhere(
         id="excluded-with-reason",
@@ -323,9 +313,7 @@ CRITERIA: tuple[Rule, ...] = (
         source="docs/differences.md: positional arguments",
         text="Words that no flag takes are refused: a forgotten dash must not pass unnoticed.",
         part="resolve",
-        cases={
-            "spell-extra-positional": refused("INVALID_REQUEST", "unexpected argument 'extra'")
-        },
+        cases={"spell-extra-positional": refused("INVALID_REQUEST", "unexpected argument 'extra'")},
     ),
 )
 
@@ -382,98 +370,10 @@ OUTPUT: tuple[Rule, ...] = (
         },
     ),
 )
-REFUSALS: tuple[Rule, ...] = (
-    Exactly(
-        id="usage-errors",
-        source="decision 46",
-        text="Usage errors are INVALID_REQUEST and exit 2.",
-        part="resolve",
-        cases={
-            "err-unknown-flag": reworded("unknown flag --colour", **USAGE),
-            "err-unknown-short-flag": reworded("unknown flag -z", **USAGE),
-            "err-missing-value": reworded("flag --service needs a value", **USAGE),
-            "err-nodes-not-int": reworded("invalid nodes value: many", **USAGE),
-            "err-nodes-float": reworded("invalid nodes value: 1.5", **USAGE),
-            "err-unknown-command": reworded("unknown command 'frobnicate'", **USAGE),
-        },
-    ),
-    Exactly(
-        id="query-usage-errors",
-        source="decision 46",
-        text="Usage errors are INVALID_REQUEST and exit 2.",
-        part="query",
-        cases={
-            "err-no-selector": reworded("", **USAGE),
-            "err-output-flag": reworded("unknown flag --output", **USAGE),
-        },
-    ),
-    Exactly(
-        id="code-of-the-cause",
-        source="decision 46",
-        text="What is missing is NOT_FOUND, what the caller can mend is INVALID_REQUEST.",
-        part="resolve",
-        cases={
-            "criteria-missing-file": reworded("criteria file not found: ", "NOT_FOUND"),
-            "snapshot-missing-file": reworded("snapshot file not found: ", "NOT_FOUND"),
-            "err-output-dir-missing": reworded(
-                "no-such-dir does not exist", "INVALID_REQUEST"
-            ),
-        },
-    ),
-    Exactly(
-        id="own-reader",
-        source="decision 4",
-        text="Our reader says what is wrong with a document, with file, line and column.",
-        part="resolve",
-        cases={
-            "criteria-malformed": reworded("invalid YAML: did not find expected ',' or ']'"),
-            "criteria-empty-file": reworded("expected a RecipeCriteria document, found nothing"),
-            "criteria-list-document": reworded("expected a RecipeCriteria document, found a list"),
-            "criteria-string-nodes": reworded("invalid nodes count: many (must be >= 0)"),
-            "criteria-txt-extension": reworded("its name must end in .yaml, .yml or .json"),
-            "snapshot-malformed": reworded("invalid YAML: did not find expected ',' or ']'"),
-        },
-    ),
-    Exactly(
-        id="criteria-api-version",
-        source="decision 48; recipe spec 1.8",
-        text="The expected apiVersion is today's.",
-        part="resolve",
-        cases={
-            "criteria-invalid-version": reworded(
-                'invalid apiVersion "wrong.version/v1", expected "aicr.run/v1"'
-            )
-        },
-    ),
-    Exactly(
-        id="config-maps",
-        source="docs/differences.md: ConfigMap",
-        text="cm:// is refused as such, with the kubectl line that does it.",
-        part="resolve",
-        cases={
-            "err-configmap-uri": reworded("ConfigMaps are not written by this command"),
-            "err-snapshot-configmap-uri": reworded("ConfigMaps are not read by this command"),
-        },
-    ),
-    Exactly(
-        id="selector-as-typed",
-        source="kit README: available keys of an error are compared",
-        text="The message quotes the selector as it was typed, leading dot included.",
-        part="query",
-        cases={
-            "err-double-dot": reworded(
-                'selector "..components": key "" not found, available keys: apiVersion, '
-                "components, constraints, criteria, deploymentOrder, kind, metadata"
-            )
-        },
-    ),
-)
-
 RECIPES: tuple[Rule, ...] = (
     *ROUTINE,
     *MERGING,
     *SNAPSHOT,
     *CRITERIA,
     *OUTPUT,
-    *REFUSALS,
 )

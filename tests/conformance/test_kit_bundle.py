@@ -97,8 +97,25 @@ def test_refusal_agrees_with_the_original(
 
 def test_argocd_is_refused_by_name_until_its_issue(bundler: Product, tmp_path: Path) -> None:
     """A deployer that is not there yet is refused, never replaced by another."""
-    args = ["bundle", "-r", INDEX["bases"][0]["recipe"], "-o", str(tmp_path / "out"), "-d", "argocd"]
+    args = [
+        "bundle",
+        "-r",
+        INDEX["bases"][0]["recipe"],
+        "-o",
+        str(tmp_path / "out"),
+        "-d",
+        "argocd",
+    ]
     status, console = bundler.run(args)
     assert status == 2
     assert console.errors[0].chain()[-1].message == 'invalid deployer "argocd": must be one of helm'
     assert option(args, "-d") in _ARGOCD
+
+
+def test_the_recipe_in_a_bundle_has_todays_header(bundler: Product, tmp_path: Path) -> None:
+    """A recipe of v0.11.1 is converted when it is read, so a bundle never carries its header."""
+    folder = tmp_path / "out"
+    status, _ = bundler.run(["bundle", "-r", INDEX["bases"][0]["recipe"], "-o", str(folder)])
+    assert status == 0
+    recipe = KIT.comparer.load(folder / "recipe.yaml")
+    assert (recipe["kind"], recipe["apiVersion"]) == ("RecipeResult", "aicr.run/v1")

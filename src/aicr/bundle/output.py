@@ -236,7 +236,13 @@ def _swap(scratch: str, place: str) -> None:
             else:
                 _remove_tree(old)
         raise
-    if not _remove_tree(old):
+    try:
+        gone = _remove_tree(old)
+    except BaseException:
+        # The new bundle stands; Ctrl-C ends the run, but does not leave half of the old one.
+        _remove_tree(old)
+        raise
+    if not gone:
         raise AicrError(
             INTERNAL,
             f"the bundle is written, but the one before it could not be removed: {old}",

@@ -16,6 +16,7 @@ not know folders, deployers or how a bundle is written.
 from __future__ import annotations
 
 from aicr.bundle import manifests, owned, selection
+from aicr.bundle.charts import CHART_VERSION
 from aicr.bundle.options import parse_deployer, parse_scheduling
 from aicr.bundle.override_values import apply_scalars, apply_typed
 from aicr.bundle.overrides import SET_FILE, SET_JSON, check_conflicts, parse_overrides, route
@@ -299,7 +300,8 @@ def _rendered(
             values=values,
             namespace=namespace,
             chart_name=ref.get("chart") or name,
-            chart_version=ref.get("version") or "",
+            # Without a chart of its own, the chart is the local one that the manifest goes into.
+            chart_version=ref.get("version") or CHART_VERSION,
             source=path,
         )
         return path.rpartition("/")[2], manifests.strip_hooks(text, source=path)

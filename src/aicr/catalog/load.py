@@ -29,6 +29,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
+    from aicr.catalog.tree import Tree
     from aicr.catalog.types import Constraint, Mixin, Overlay, RegistryEntry
 
 #: Kinds that may lie in a data tree without being part of the catalogue.
@@ -261,7 +262,7 @@ def from_directory(path: str, *, origin: str, yaml_mode: str) -> Catalog:
 def overlaid(lower: Catalog, path: str) -> Catalog:
     """*lower* with the directory *path* laid over it (recipe spec 2.3)."""
     try:
-        tree = DirectoryTree(path, origin=EXTERNAL)
+        tree = DirectoryTree(path, origin=EXTERNAL, yaml_mode=_mode_of(lower.tree))
     except AicrError as error:
         raise AicrError(error.code, "failed to initialize external data") from error
     parts = read_parts(tree, EXTERNAL)
@@ -314,6 +315,15 @@ def _summarised(notices: list[str], path: str) -> list[str]:
     if len(notices) <= 1:
         return notices
     return [f"{notices[0]} (and {len(notices) - 1} more files under {path})"]
+
+
+def _mode_of(tree: Tree) -> str:
+    """How the files of a tree are read; what is laid over it is read the same way."""
+    if isinstance(tree, DirectoryTree):
+        return tree.yaml_mode
+    if isinstance(tree, LayeredTree):
+        return _mode_of(tree.lower)
+    return "helm"
 
 
 def taught_values(overlays: list[Overlay]) -> dict[str, dict[str, str]]:

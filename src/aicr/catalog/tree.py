@@ -52,6 +52,10 @@ MERGED: Final = "merged (embedded + external)"
 #: Files larger than this are refused (recipe spec 2.3), in bytes.
 MAX_FILE_BYTES: Final = 10 * 1024 * 1024
 
+#: ``stat``'s S_IFMT and S_IFREG.
+_FORMAT_BITS: Final = 0o170000
+_REGULAR: Final = 0o100000
+
 #: Merged by name when one tree lies over another; every other path is replaced.
 MERGED_PATHS: Final = ("registry.yaml", "validators/catalog.yaml")
 
@@ -281,13 +285,19 @@ def read_checked(full: str, path: str) -> str:
         AicrError: NOT_FOUND, or INVALID_REQUEST for a link, size, or undecodable bytes.
     """
     try:
-        handle = os.open(full, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        # O_NONBLOCK: a pipe that took the file's place after the check must not hang us.
+        handle = os.open(
+            full, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        )
     except FileNotFoundError as error:
         raise not_found(f"file not found: {path}") from error
     except OSError as error:
         raise invalid(f"cannot read {path}: {error.strerror}") from error
     try:
-        size = os.fstat(handle).st_size
+        status = os.fstat(handle)
+        if status.st_mode & _FORMAT_BITS != _REGULAR:
+            raise invalid(f"not a regular file: {path}")
+        size = status.st_size
         if size > MAX_FILE_BYTES:
             raise invalid(f"file too large ({size} bytes, max {MAX_FILE_BYTES}): {path}")
         chunks = []

@@ -90,23 +90,39 @@ def resolve_arguments(arguments: argparse.Namespace, console: Console) -> Recipe
             console.warn(f"--{field} {stated[field]} overrides what the snapshot says ({value})")
     criteria = Criteria(**stated)
     check_not_empty(criteria, NO_CRITERIA)
-    recipe = resolve(
-        catalog,
-        criteria,
-        snapshot=snapshot,
-        profile=arguments.profile or "",
-        configuration=_configuration(arguments),
-        strict=strict,
-        derived=derived,
-    )
+    try:
+        recipe = resolve(
+            catalog,
+            criteria,
+            snapshot=snapshot,
+            profile=arguments.profile or "",
+            configuration=_configuration(arguments),
+            strict=strict,
+            derived=derived,
+        )
+    except AicrError as error:
+        if _tell_left_out(error.context, console):
+            error.hint = (
+                "the overlays above would cover it: make the nodes meet these constraints and take a "
+                "snapshot that shows it, or give criteria that need no such overlay"
+            )
+        raise
     for warning in recipe.warnings:
         console.warn(warning)
-    metadata = recipe.document["metadata"]
-    for entry in metadata.get("constraintWarnings") or ():
-        console.warn(
-            f"overlay {entry['overlay']} left out: {entry['constraint']} {entry['reason']}"
-        )
+    _tell_left_out(recipe.document["metadata"], console)
     return recipe
+
+
+def _tell_left_out(found: Any, console: Console) -> bool:
+    """Say which overlays a snapshot ruled out, and why; whether there were any."""
+    for entry in found.get("constraintWarnings") or ():
+        actual = entry.get("actual")
+        says = f"says {actual}" if actual else "has no such reading"
+        console.warn(
+            f"overlay {entry['overlay']} left out: {entry['constraint']} wants {entry['expected']}, "
+            f"and the snapshot {says}"
+        )
+    return bool(found.get("constraintWarnings"))
 
 
 def _from_flags(arguments: argparse.Namespace, catalog: Catalog, strict: bool) -> dict[str, Any]:

@@ -149,13 +149,12 @@ def run() -> None:
 
     # A command lives for milliseconds and makes no cycles worth collecting.
     gc.disable()
-    _end_on_sigterm()
+    _end_on_signals()
     try:
-        status = main(sys.argv[1:])
+        _leave(main(sys.argv[1:]))
     except KeyboardInterrupt:
-        # Ctrl-C once more, while the first one was being reported.
-        status = 130
-    _leave(status)
+        # Ctrl-C when all was done, or while an error was being reported.
+        _leave(130)
 
 
 def _leave(status: int) -> NoReturn:
@@ -173,15 +172,24 @@ def _leave(status: int) -> NoReturn:
     os._exit(status)
 
 
-def _end_on_sigterm() -> None:
-    """Make a request to end unwind like Ctrl-C, so that it leaves nothing half written either."""
+def _end_on_signals() -> None:
+    """Make Ctrl-C and a request to end unwind once, so that cleaning up is not interrupted itself.
+
+    A signal that whoever started us has switched off (``nohup``, a job in the background) stays off.
+    """
     # The C module: ``signal`` itself would import enum.
     import _signal  # type: ignore[import-not-found]
 
-    if hasattr(_signal, "SIGTERM") and _signal.getsignal(_signal.SIGTERM) == _signal.SIG_DFL:
-        _signal.signal(_signal.SIGTERM, _exit_on_signal)
+    def pass_over(number: int, frame: object) -> None:
+        # Not SIG_IGN: Python complains about a signal that is switched off while it is pending.
+        del number, frame
 
+    def unwind(number: int, frame: object) -> NoReturn:
+        del frame
+        for taken in (_signal.SIGINT, _signal.SIGTERM):
+            _signal.signal(taken, pass_over)
+        raise KeyboardInterrupt if number == _signal.SIGINT else SystemExit(128 + number)
 
-def _exit_on_signal(number: int, frame: object) -> NoReturn:
-    del frame
-    raise SystemExit(128 + number)
+    for number in (_signal.SIGINT, _signal.SIGTERM):
+        if _signal.getsignal(number) in (_signal.SIG_DFL, _signal.default_int_handler):
+            _signal.signal(number, unwind)

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from aicr.cli.console import Console
 
-FORMATS: Final = ("yaml", "json")
+#: ``table`` prints what yaml prints, as in the original: a selected value has no columns.
+FORMATS: Final = ("yaml", "json", "table")
 _EXAMPLES = """\
 examples:
   aicr query --service eks --accelerator h100 --intent training --os ubuntu \\
@@ -57,7 +58,7 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
         )
     recipe = criteria.resolve_arguments(arguments, console)
     value = select(hydrate(recipe), arguments.selector)
-    console.write(_bare(value) if chosen == "yaml" else render(_sorted(value), "json"))
+    console.write(render(_sorted(value), "json") if chosen == "json" else _bare(value))
     return 0
 
 

@@ -12,7 +12,7 @@ from aicr.catalog.criteria_values import FIELDS
 from aicr.catalog.dependencies import check_dependencies, deployment_order
 from aicr.catalog.fields import REF_BOOLS, REF_LISTS, REF_ORDER, REF_STRINGS
 from aicr.catalog.registry import component_type
-from aicr.contract.documents import check_header, type_name
+from aicr.contract.documents import V1, V1BETA2, check_header, type_name
 from aicr.errors import AicrError, invalid, nearest
 from aicr.recipe.coherence import canonical_type, check_coherence, check_duplicates
 from aicr.recipe.merge import as_written
@@ -87,8 +87,9 @@ def load_recipe(text: str, source: str, catalog: Catalog, *, mode: str = "helm")
     except _ShapeError as problem:
         place = _positions(text, source, mode).where(problem.path)
         raise invalid(problem.message, where=place, hint=problem.hint) from None
-    document: Any = copy_tree(value)
-    document["kind"] = "RecipeResult"
+    # Header first: this is also the order in which a bundle writes it.
+    document: Any = {"kind": "RecipeResult", "apiVersion": _api_version(value)}
+    document.update((key, copy_tree(value[key])) for key in value if key not in document)
     refs = document.get("componentRefs") or []
     if not refs:
         raise invalid(
@@ -119,6 +120,12 @@ def load_recipe(text: str, source: str, catalog: Catalog, *, mode: str = "helm")
         )
     document["deploymentOrder"] = order
     return Recipe(document, catalog, warnings=warnings)
+
+
+def _api_version(document: dict[str, Any]) -> str:
+    """The track that a recipe with this content belongs to, whatever an older release wrote."""
+    selected = (document.get("metadata") or {}).get("selectedProfile")
+    return V1BETA2 if selected or document.get("configuration") else V1
 
 
 def _parse(text: str, source: str, mode: str) -> Any:
