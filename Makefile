@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format coverage bench conformance docs clean
+.PHONY: help install demo test leaves lint format coverage bench conformance docs clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -30,6 +30,9 @@ demo: ## recipe, bundle and helm's own verdict, from nothing but Python, pip and
 test: $(BIN)/.aicr-dev ## the test suite (TESTS=tests/bundle for a part)
 	@echo "make: pytest $(TESTS)"
 	@$(BIN)/python -m pytest -q $(TESTS)
+
+leaves: $(BIN)/.aicr-dev ## resolve and bundle every overlay, and show how each ended
+	@$(BIN)/python tools/leaf_table.py
 
 lint: $(BIN)/.aicr-dev ## ruff, mypy --strict, layer contracts, shellcheck
 	@echo "make: ruff check"

@@ -1,8 +1,8 @@
 """Write the generated pages of the manual, or tell which are out of date.
 
 ``docs/cli.md`` comes from the argument parsers, ``docs/errors.md`` from the error table, and the
-output of the README's example from running it, so the manual cannot tell a different story than the
-program. A test calls :func:`pages` and compares.
+output of the examples in README.md and ``docs/explain.md`` from running them, so the manual cannot
+tell a different story than the program. A test calls :func:`pages` and compares.
 
 Usage: ``python tools/gen_docs.py [--check]``
 """
@@ -128,16 +128,21 @@ def flag_row(action: argparse.Action) -> str:
     return f"| {names or f'`{action.metavar or action.dest}`'} | {cell} |"
 
 
-def readme_page() -> str:
-    """README.md with what its example commands print now.
+def example_page(name: str) -> str:
+    """A hand-written page with what its example commands print now.
 
     The commands run one after another in one empty folder, with the ``aicr`` of this environment.
     """
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    block = re.search(rf"{re.escape(EXAMPLE_NOTE)}\n\n```console\n(.*?)^```$", text, re.M | re.S)
-    if block is None:
-        raise SystemExit(f"README.md has no console block after {EXAMPLE_NOTE}")
-    commands = [line for line in block[1].splitlines() if line.startswith("$ ")]
+    text = (ROOT / name).read_text(encoding="utf-8")
+    pattern = re.compile(rf"({re.escape(EXAMPLE_NOTE)}\n\n```console\n)(.*?)(^```$)", re.M | re.S)
+    if not pattern.search(text):
+        raise SystemExit(f"{name} has no console block after {EXAMPLE_NOTE}")
+    return pattern.sub(lambda block: block[1] + printed(block[2]) + block[3], text)
+
+
+def printed(block: str) -> str:
+    """The commands of a console block, each with its output."""
+    commands = [line for line in block.splitlines() if line.startswith("$ ")]
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     environment = {"PATH": path, "LANG": "C.UTF-8"}
     shown = []
@@ -154,13 +159,14 @@ def readme_page() -> str:
             shown.append(f"{command}\n{done.stdout}")
             if not shown[-1].endswith("\n"):
                 shown[-1] += "\n"
-    return text[: block.start(1)] + "".join(shown) + text[block.end(1) :]
+    return "".join(shown)
 
 
 def pages() -> dict[str, str]:
     """Every generated page: path relative to the checkout → text."""
     return {
-        "README.md": readme_page(),
+        "README.md": example_page("README.md"),
+        "docs/explain.md": example_page("docs/explain.md"),
         "docs/cli.md": cli_page(),
         "docs/errors.md": errors_page(),
     }

@@ -18,7 +18,7 @@ import shtab
 
 from aicr.bundle.deployers import names
 from aicr.catalog.criteria_values import FIELDS, VALUES
-from aicr.cli import query
+from aicr.cli import explain, query
 from aicr.cli.completion import SHELLS
 from aicr.cli.formats import FORMATS
 from aicr.cli.main import COMMANDS
@@ -39,7 +39,8 @@ PATHS: Final[dict[tuple[str, str], object]] = {
 def choices(command: str) -> dict[str, tuple[str, ...]]:
     """Words that a flag or argument takes, by destination."""
     found = {field: tuple(VALUES[field]) for field in FIELDS}
-    found["format"] = query.FORMATS if command == "query" else FORMATS
+    own = {"query": query.FORMATS, "explain": explain.FORMATS}
+    found["format"] = own.get(command, FORMATS)
     found["shell"] = SHELLS
     found["deployer"] = tuple(names())
     return found

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-from aicr.catalog.types import MixinSpec, OverlaySpec, RegistryEntry
+from aicr.catalog.types import MixinSpec, OverlaySpec, Phase, RegistryEntry, SchedulingPaths
 
 
 class Named(TypedDict):
@@ -215,19 +215,23 @@ class DeployerSteps(TypedDict):
     steps: list[UpgradeStep]
 
 
-class Transition(TypedDict):
-    """What it takes to get from one range of versions to another."""
-
-    to: str
-    verdict: Literal["safe", "manual", "blocked"]
-    summary: NotRequired[str]
-    precondition: NotRequired[str]
-    reversible: NotRequired[bool]
-    reversibleNotes: NotRequired[str]
-    affectedResources: NotRequired[list[GroupKinds]]
-    stepsByDeployer: NotRequired[list[DeployerSteps]]
-    verifiedBy: NotRequired[Any]
-    references: NotRequired[list[str]]
+# Keys that are words of Python can only be written this way.
+Transition = TypedDict(
+    "Transition",
+    {
+        "from": str,
+        "to": str,
+        "verdict": Literal["safe", "manual", "blocked"],
+        "summary": NotRequired[str],
+        "precondition": NotRequired[str],
+        "reversible": NotRequired[bool],
+        "reversibleNotes": NotRequired[str],
+        "affectedResources": NotRequired[list[GroupKinds]],
+        "stepsByDeployer": NotRequired[list[DeployerSteps]],
+        "verifiedBy": NotRequired[Any],
+        "references": NotRequired[Any],
+    },
+)
 
 
 class ComponentUpgrades(TypedDict):
@@ -239,32 +243,28 @@ class ComponentUpgrades(TypedDict):
     transitions: list[Transition]
 
 
-class AssertTimeouts(TypedDict, total=False):
-    """Time budgets; only ``assert`` is honoured."""
+class CheckMetadata(TypedDict):
+    """Name of a health check, and whether it is empty on purpose."""
+
+    name: str
+    annotations: NotRequired[dict[str, str]]
 
 
-class Resource(TypedDict):
-    """The object that an operation looks for; everything beside the header is the assertion."""
-
-    apiVersion: str
-    kind: str
+AssertTimeouts = TypedDict("AssertTimeouts", {"assert": str}, total=False)
 
 
-class ResourceHolder(TypedDict):
-    """An object that must, or must not, be there."""
+class Expectation(TypedDict):
+    """An object, header and assertion in one."""
 
-    resource: Resource
-
-
-class Operation(TypedDict, total=False):
-    """Exactly one of ``assert`` and ``error``."""
+    resource: dict[str, Any]
 
 
-class CheckStep(TypedDict):
-    """A step of a health check."""
+Operation = TypedDict("Operation", {"assert": Expectation, "error": Expectation}, total=False)
 
-    name: NotRequired[str]
-    description: NotRequired[str]
+CheckStep = TypedDict(
+    "CheckStep",
+    {"name": NotRequired[str], "description": NotRequired[str], "try": list[Operation]},
+)
 
 
 class CheckSpec(TypedDict):
@@ -280,5 +280,5 @@ class HealthCheck(TypedDict):
 
     apiVersion: str
     kind: Literal["Test"]
-    metadata: Named
+    metadata: CheckMetadata
     spec: CheckSpec

@@ -256,3 +256,18 @@ def test_text_that_helm_deletes_is_refused() -> None:
     with pytest.raises(AicrError) as caught:
         escape_for_helm("a: <no value>\n")
     assert caught.value.code == INVALID_REQUEST
+
+
+def test_the_chart_version_of_a_manifest_can_stand_in_a_label() -> None:
+    """A build's plus sign is written as an underscore, because labels refuse it."""
+    text = "a: {{ .Chart.Version }}\n"
+    rendered = render_manifest(
+        text,
+        source="m.yaml",
+        component="c",
+        values={},
+        namespace="n",
+        chart_name="c",
+        chart_version="v1.2.3+build.4",
+    )
+    assert rendered == "a: 1.2.3_build.4\n"

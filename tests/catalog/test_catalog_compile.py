@@ -9,12 +9,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.recipe.trees import catalog, command, entry, overlay, refusal, registry, tree
+from tests.recipe.world import WORLD
 
 from aicr.catalog import catalog as catalog_module
 from aicr.catalog.catalog import Catalog
 from aicr.catalog.compile import compile_tree, digest
-from tests.recipe.trees import catalog, command, entry, overlay, refusal, registry, tree
-from tests.recipe.world import WORLD
 
 FILES = {
     **WORLD,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.recipe.trees import innermost, refusal
 
 from aicr.catalog.dependencies import (
     check_dependencies,
@@ -14,7 +15,6 @@ from aicr.catalog.dependencies import (
     levels,
     toggle_warnings,
 )
-from tests.recipe.trees import innermost, refusal
 
 
 def graph(text: str, disabled: str = "") -> list[Any]:
@@ -71,9 +71,7 @@ def test_an_unknown_dependency_names_the_edge_and_the_nearest() -> None:
     """Nobody has to guess which component it was."""
     error = refusal(lambda: check_dependencies(graph("gpu-operator:cert-mnager cert-manager:")))
     assert error.code == "INVALID_REQUEST"
-    assert error.message == (
-        'component "gpu-operator" references unknown dependency "cert-mnager"'
-    )
+    assert error.message == ('component "gpu-operator" references unknown dependency "cert-mnager"')
     assert error.hint == 'did you mean "cert-manager"?'
     error = refusal(lambda: check_dependencies(graph("a:zebra")))
     assert error.hint == 'add "zebra" to componentRefs, or drop the reference'

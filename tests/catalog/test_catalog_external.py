@@ -8,10 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from aicr.catalog import tree as trees_module
-from aicr.catalog.catalog import Catalog
-from aicr.catalog.tree import BuiltinTree, DirectoryTree, LayeredTree, check_relative
 from tests.recipe.trees import (
     base,
     catalog,
@@ -29,6 +25,10 @@ from tests.recipe.trees import (
     resolved,
     write,
 )
+
+from aicr.catalog import tree as trees_module
+from aicr.catalog.catalog import Catalog
+from aicr.catalog.tree import BuiltinTree, DirectoryTree, LayeredTree, check_relative
 
 LIMIT = 10 * 1024 * 1024
 
@@ -408,7 +408,9 @@ def test_the_command_line_resolves_from_the_merged_tree(
 
 def test_values_files_are_maps(lower: Catalog, tmp_path: Path) -> None:
     """An empty file is an empty map; a list is none."""
-    folder = data(tmp_path / "data", {"components/a/values.yaml": "", "components/b/values.yaml": "- 1\n"})
+    folder = data(
+        tmp_path / "data", {"components/a/values.yaml": "", "components/b/values.yaml": "- 1\n"}
+    )
     found = lower.overlay(str(folder))
     assert found.tree.values("components/a/values.yaml") == {}
     error = refusal(lambda: found.tree.values("components/b/values.yaml"))

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.recipe.trees import catalog, constraint, innermost, mixin, overlay, refusal
 
 from aicr.errors import AicrError
-from tests.recipe.trees import catalog, constraint, innermost, mixin, overlay, refusal
 
 Place = Callable[[dict[str, str]], dict[str, str]]
 

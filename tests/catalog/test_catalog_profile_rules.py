@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.recipe.trees import catalog, overlay, refusal
 
 from aicr.catalog.profiles import assigned_paths
-from tests.recipe.trees import catalog, overlay, refusal
 
 
 def value(*paths: str, component: str = "a", to: Any = True) -> dict[str, Any]:
@@ -94,7 +94,9 @@ def test_a_bad_declaration_is_refused(tmp_path: Path, fields: dict[str, Any], me
     assert "overlays/p.yaml:" in error.where
 
 
-@pytest.mark.parametrize("to", [2**53 - 1, -(2**53 - 1), 1.5, None, [1, {"a.b": {}}], "text", False])
+@pytest.mark.parametrize(
+    "to", [2**53 - 1, -(2**53 - 1), 1.5, None, [1, {"a.b": {}}], "text", False]
+)
 def test_every_value_that_survives_json_may_be_set(tmp_path: Path, to: object) -> None:
     """A list is one value, so maps in it are free."""
     declared = profile(values={"one": value("x", to=to)})

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from aicr.catalog.registry import Registry, apply_defaults, component_type
 from tests.recipe.trees import (
     SOURCE,
     V1,
@@ -25,6 +23,8 @@ from tests.recipe.trees import (
     registry,
     resolved,
 )
+
+from aicr.catalog.registry import Registry, apply_defaults, component_type
 
 CHART = {"defaultRepository": SOURCE, "defaultChart": "repo/c", "defaultVersion": "1.0.0"}
 ELSEWHERE = {"defaultSource": "https://git.example.com/x", "defaultPath": "p"}
@@ -95,9 +95,7 @@ def test_names_are_required_and_unique(tmp_path: Path, bad: dict[str, Any], mess
 
 
 @pytest.mark.covers("R11-37")
-@pytest.mark.parametrize(
-    "helm", [{"defaultRepository": SOURCE}, {"defaultChart": "c"}, CHART]
-)
+@pytest.mark.parametrize("helm", [{"defaultRepository": SOURCE}, {"defaultChart": "c"}, CHART])
 def test_helm_and_kustomize_do_not_mix(tmp_path: Path, helm: dict[str, str]) -> None:
     """There is no precedence between them, so the shape is refused."""
     assert problems(tmp_path, entry("x", helm=helm, kustomize=ELSEWHERE)) == [
@@ -109,7 +107,8 @@ def test_helm_and_kustomize_do_not_mix(tmp_path: Path, helm: dict[str, str]) -> 
 def test_empty_blocks_do_not_count_as_configuration(tmp_path: Path) -> None:
     """`helm: {}` and empty fields say nothing."""
     text = registry(
-        entry("x", helm={}, kustomize=ELSEWHERE), entry("y", helm=CHART, kustomize={"defaultTag": ""})
+        entry("x", helm={}, kustomize=ELSEWHERE),
+        entry("y", helm=CHART, kustomize={"defaultTag": ""}),
     )
     found = catalog(tmp_path, {"registry.yaml": text}).registry
     types = [component_type(item) for item in found.entries]
@@ -192,7 +191,9 @@ def test_a_selector_path_belongs_to_one_tier_and_a_toleration_path_may_have_both
     """A selector cannot mean two node classes; tolerations add up."""
     both = {"nodeSelectorPaths": ["a", "b"], "tolerationPaths": ["t"]}
     other = {"nodeSelectorPaths": ["b", "c"], "tolerationPaths": ["t"]}
-    assert problems(tmp_path, entry("x", nodeScheduling={"system": both, "accelerated": other})) == [
+    assert problems(
+        tmp_path, entry("x", nodeScheduling={"system": both, "accelerated": other})
+    ) == [
         'component "x": nodeSelectorPaths entry "b" is shared between system and accelerated; a '
         "selector cannot mean both node classes"
     ]
@@ -200,7 +201,14 @@ def test_a_selector_path_belongs_to_one_tier_and_a_toleration_path_may_have_both
 
 def test_all_problems_are_reported_together(tmp_path: Path) -> None:
     """One run shows everything there is to fix."""
-    assert len(problems(tmp_path, {"name": "deployer"}, {}, entry("y", helm=CHART, kustomize=ELSEWHERE))) == 4
+    assert (
+        len(
+            problems(
+                tmp_path, {"name": "deployer"}, {}, entry("y", helm=CHART, kustomize=ELSEWHERE)
+            )
+        )
+        == 4
+    )
 
 
 @pytest.mark.parametrize(
@@ -309,7 +317,8 @@ def test_an_empty_list_of_manifests_means_the_same_as_none(tmp_path: Path) -> No
     )
     inherited = refs_of(resolved(lower, service="eks"))["x"]
     assert inherited["manifestFiles"] == ["components/x/m.yaml"]
-    for fields in ({"manifestFiles": []}, {}):
+    same: tuple[dict[str, Any], ...] = ({"manifestFiles": []}, {})
+    for fields in same:
         folder = data(
             tmp_path / f"data{len(fields)}",
             {"registry.yaml": registry(entry("x", helm=CHART, **fields))},

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.recipe.trees import catalog, command, data, overlay, refusal, refused, resolved
 
 from aicr.catalog.catalog import Catalog
 from aicr.catalog.load import taught_values
 from aicr.recipe.criteria import known_values
-from tests.recipe.trees import catalog, command, data, overlay, refused, refusal, resolved
 
 
 @pytest.fixture
@@ -71,7 +71,9 @@ def test_other_words_do_not_switch_strict_on(
 @pytest.mark.covers("R11-40")
 def test_strict_by_flag_and_in_the_library(lower: Catalog, folder: str) -> None:
     """--criteria-strict and strict=True are the same switch."""
-    assert refused("recipe", "--service", "mycloud", "--data", folder, "--criteria-strict").status == 2
+    assert (
+        refused("recipe", "--service", "mycloud", "--data", folder, "--criteria-strict").status == 2
+    )
     found = lower.overlay(folder)
     strict = {"strict": True}
     error = refusal(lambda: resolved(found, service="mycloud", options=strict))

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from aicr.catalog.catalog import Catalog
 from tests.recipe.trees import (
     V1,
     V1BETA1,
@@ -26,6 +24,8 @@ from tests.recipe.trees import (
     tree,
     write,
 )
+
+from aicr.catalog.catalog import Catalog
 
 PROFILE: dict[str, Any] = {
     "name": "stack",
@@ -89,7 +89,9 @@ def test_other_known_kinds_are_skipped(tmp_path: Path, kind: str) -> None:
     assert found.mixins == {}
 
 
-@pytest.mark.parametrize("text", ["", "# nothing\n", "- a\n- b\n", "just text\n", "kind: ConfigMap\n"])
+@pytest.mark.parametrize(
+    "text", ["", "# nothing\n", "- a\n- b\n", "just text\n", "kind: ConfigMap\n"]
+)
 def test_yaml_that_is_none_of_ours_is_skipped(tmp_path: Path, text: str) -> None:
     """Documents without our group are somebody else's."""
     assert catalog(tmp_path, {"notes/x.yaml": text}).overlays == {}
@@ -389,10 +391,8 @@ def test_an_unquoted_scalar_in_a_text_slot_must_be_quoted(tmp_path: Path, value:
         "kind: RecipeMetadata\napiVersion: aicr.run/v1beta1\nmetadata:\n  name: x\nspec:\n"
         f"  constraints:\n    - name: OS.release.VERSION_ID\n      value: {value}\n"
     )
-    if value in ("null",):
-        expected = "is refused"
-    else:
-        expected = "value"
+    # An unquoted null is no text at all, and an expression may not be empty.
+    expected = "is refused" if value == "null" else "value"
     error = refusal(lambda: catalog(tmp_path, {"overlays/x.yaml": text}))
     assert error.code == "INVALID_REQUEST"
     assert expected in error.message

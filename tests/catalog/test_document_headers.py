@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from tests.recipe.trees import refusal
 
 from aicr.contract.documents import ACCEPTED, check_header, is_legacy, legacy_notice, type_name
-from tests.recipe.trees import refusal
 
 
 @pytest.mark.parametrize("kind", sorted(ACCEPTED))

@@ -10,34 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.cli.program import CRITERIA, aicr
-
-KERNEL = "/proc/sys/kernel/osrelease"
-
-
-def reading(type_: str, **subtypes: dict[str, Any]) -> dict[str, Any]:
-    """One measurement of a snapshot."""
-    return {
-        "type": type_,
-        "subtypes": [{"subtype": name, "data": data} for name, data in subtypes.items()],
-    }
-
-
-#: What a collector writes on an EKS cluster with H100 nodes that run Ubuntu.
-SNAPSHOT: dict[str, Any] = {
-    "kind": "Snapshot",
-    "apiVersion": "aicr.run/v1",
-    "metadata": {"version": "test", "source-node": "node-1"},
-    "measurements": [
-        reading("K8s", server={"version": "v1.34.2-eks-3025e55"}, node={"provider": "eks"}),
-        reading("GPU", hardware={"model": "NVIDIA H100 80GB HBM3"}),
-        reading(
-            "OS",
-            release={"ID": "ubuntu", "VERSION_ID": "24.04"},
-            sysctl={KERNEL: "6.8.0-1028-aws"},
-        ),
-        reading("NodeTopology", summary={"node-count": 4}),
-    ],
-}
+from tests.cli.sample_snapshot import KERNEL, SNAPSHOT
 
 
 def changed(type_: str, subtype: str, **data: Any) -> dict[str, Any]:
@@ -80,9 +53,7 @@ def test_a_snapshot_gives_the_criteria_that_it_shows(name: str, tmp_path: Path) 
     document = yaml.safe_load(found.out)
     assert document["criteria"] == {**CRITERIA, "platform": "any", "nodes": 4}
     assert "h100-eks-ubuntu-training" in document["metadata"]["appliedOverlays"]
-    assert found.lines[0] == (
-        f"snapshot {path}: service=eks, accelerator=h100, os=ubuntu, nodes=4"
-    )
+    assert found.lines[0] == (f"snapshot {path}: service=eks, accelerator=h100, os=ubuntu, nodes=4")
 
 
 @pytest.mark.covers("R11-56")
@@ -126,13 +97,15 @@ def test_a_flag_that_contradicts_the_snapshot_wins_and_is_told(tmp_path: Path) -
 
 
 def test_what_the_snapshot_only_implies_may_be_dropped_and_is_told(tmp_path: Path) -> None:
-    """Recipe spec 1.10: an accelerator nobody asked for and no recipe covers is not insisted on."""
-    path = saved(tmp_path, changed("GPU", "hardware", model="NVIDIA A100-SXM4-80GB"))
-    found = aicr("recipe", "-s", path, "--intent", "training", "--service", "kind", "--os", "any")
-    if found.status == 0:
-        assert yaml.safe_load(found.out)["criteria"]["service"] == "kind"
-    else:
-        found.refused(2, "next: ")
+    """Recipe spec 1.10: an OS nobody asked for and no recipe covers is not insisted on."""
+    path = saved(tmp_path, changed("OS", "release", ID="rhel", VERSION_ID="9.4"))
+    found = aicr("recipe", "-s", path, "--intent", "training")
+    assert found.status == 0, found.err
+    assert yaml.safe_load(found.out)["criteria"]["os"] == "any"
+    assert (
+        "warning: os 'rhel' was read from the snapshot, and no recipe covers it: resolved without it"
+    ) in found.lines
+    aicr("recipe", "-s", path, "--intent", "training", "--os", "rhel").refused(2, "os 'rhel'")
 
 
 def test_query_takes_the_same_inputs(tmp_path: Path) -> None:
@@ -150,7 +123,10 @@ def test_query_takes_the_same_inputs(tmp_path: Path) -> None:
         ("kind: Foo\n", ['invalid kind "Foo", expected "Snapshot"']),
         ("kind: Snapshot\nkind: Snapshot\n", ["line 1", "line 2", "snapshot.yaml:2:1"]),
         ("kind: 'Snapshot\n", ["invalid YAML", "snapshot.yaml:1:7"]),
-        ("measurements: [{type: k8s}]\n", ['invalid measurement type "k8s"', "measurements[0].type"]),
+        (
+            "measurements: [{type: k8s}]\n",
+            ['invalid measurement type "k8s"', "measurements[0].type"],
+        ),
         ('{"kind": "Snapshot",}', ["snapshot.yaml:1:"]),
         ("- a\n", ["expected a Snapshot document, found a list"]),
     ],

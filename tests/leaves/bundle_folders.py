@@ -47,6 +47,11 @@ def folders(bundle: Path) -> list[Folder]:
     ]
 
 
+def planned_text(template: Path) -> str:
+    """A manifest as it was before the two braces in it were escaped from helm."""
+    return template.read_text(encoding="utf-8").replace('{{ "{{" }}', "{{")
+
+
 def digest(path: Path) -> str:
     """Content of a file, or of all files below a folder, as one short text."""
     total = hashlib.sha256()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tools.leaf_table import Outcome
+from tools.leaf_table import Leaf, Outcome
 
 from tools import leaf_table
 
@@ -28,6 +28,13 @@ def bundled(plain: Outcomes, placed: Outcomes) -> list[Outcome]:
     return [
         outcome for way in (plain, placed) for outcome in way.values() if outcome.bundle.is_dir()
     ]
+
+
+@pytest.fixture
+def outcome(request: pytest.FixtureRequest, way: str, row: Leaf) -> Outcome:
+    """The outcome of one row, asked for in one way."""
+    outcomes: Outcomes = request.getfixturevalue(way)
+    return outcomes[row.name]
 
 
 def _run(factory: pytest.TempPathFactory, extra: tuple[str, ...]) -> Outcomes:

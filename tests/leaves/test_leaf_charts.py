@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from tests import tools
-from tests.catalogue.catalogue_files import RECIPES, load
-from tests.leaves.bundle_folders import Folder, digest, distinct, document, folders
+from tests.catalogue.catalogue_files import RECIPES, load, mixins, overlays
+from tests.leaves.bundle_folders import Folder, digest, distinct, document, folders, planned_text
 from tests.leaves.kubernetes_objects import duplicates, problems
 from tools.leaf_table import Outcome
 
@@ -55,6 +55,10 @@ kind: ComponentRegistry
 apiVersion: aicr.run/v1beta1
 components: []
 """
+
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 def at_once(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
@@ -145,10 +149,20 @@ def objects(text: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_the_leaves_bring_every_manifest_of_the_catalogue(local_charts: list[Folder]) -> None:
-    """No manifest escapes the checks of this file because nobody asks for it."""
+def test_the_leaves_bring_every_manifest_that_an_overlay_names(
+    local_charts: list[Folder],
+) -> None:
+    """No manifest escapes the checks of this file because no row asks for it."""
+    named = {
+        Path(path).name
+        for overlay in (*overlays().values(), *mixins().values())
+        for ref in overlay["spec"].get("componentRefs") or ()
+        for field in ("manifestFiles", "preManifestFiles")
+        for path in ref.get(field) or ()
+    }
     brought = {path.name for folder in local_charts for path in folder.path.glob("templates/*")}
-    assert brought >= {path.name for path in RECIPES.glob("components/*/manifests/*.yaml")}
+    assert named
+    assert named - brought == set()
 
 
 def test_helm_lint_has_nothing_to_say_about_any_chart(
@@ -175,11 +189,7 @@ def test_helm_renders_every_chart_to_the_manifests_as_planned(
     for folder, text in rendered:
         assert "<no value>" not in text, folder.path
         templates = sorted(folder.path.glob("templates/*"))
-        planned = [
-            item
-            for path in templates
-            for item in objects(path.read_text(encoding="utf-8").replace('{{ "{{" }}', "{{"))
-        ]
+        planned = [item for path in templates for item in objects(planned_text(path))]
         found = objects(text)
         assert sorted(map(repr, found)) == sorted(map(repr, planned)), folder.path
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 from tests.leaves.bundle_folders import tree
 
+import aicr
 from tools import leaf_table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,7 +63,12 @@ def run(root: Path, surroundings: Surroundings, *options: str) -> Path:
     target = str(kept) if surroundings.absolute else "kept"
     done = subprocess.run(
         [sys.executable, "-W", "error", str(script), *options, "--keep", target],
-        env={"PATH": os.environ["PATH"], "HOME": str(folder), **surroundings.environment},
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder),
+            "PYTHONPATH": str(Path(aicr.__file__).parents[1]),
+            **surroundings.environment,
+        },
         cwd=folder,
         umask=surroundings.umask,
         capture_output=True,

@@ -10,27 +10,11 @@ import pytest
 import yaml
 from tests.leaves.bundle_folders import document, folders, tree
 from tests.leaves.conftest import Outcomes
-from tools.leaf_table import Leaf, Outcome
+from tests.leaves.leaf_cases import BUNDLED, ROWS, each
+from tools.leaf_table import Outcome
 
 from aicr.artifacts.checksums import verify_tree
 from tools import leaf_table
-
-ROWS = leaf_table.leaves()
-BUNDLED = [row for row in ROWS if row.exit == 0]
-WAYS = ["plain", "placed"]
-
-
-@pytest.fixture
-def outcome(request: pytest.FixtureRequest, way: str, row: Leaf) -> Outcome:
-    """The outcome of one row, asked for in one way."""
-    outcomes: Outcomes = request.getfixturevalue(way)
-    return outcomes[row.name]
-
-
-def each(rows: list[Leaf]) -> pytest.MarkDecorator:
-    """Parameters *way* and *row*: each of the rows, asked for in both ways."""
-    cases = [pytest.param(way, row, id=f"{way}-{row.name}") for way in WAYS for row in rows]
-    return pytest.mark.parametrize(("way", "row"), cases)
 
 
 def parts(refs: list[dict[str, Any]]) -> tuple[set[str], dict[str, set[str]]]:

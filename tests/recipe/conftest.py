@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from tests.recipe import trees
 
 from aicr.catalog.catalog import Catalog
-from tests.recipe import trees
 
 Install = Callable[[Mapping[str, str]], Catalog]
 

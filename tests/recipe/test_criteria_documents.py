@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from aicr.yamlio.read import load
 from tests.recipe.conftest import Install
 from tests.recipe.trees import V1, command, document, overlay, refused, snapshot
 from tests.recipe.world import WORLD
+
+from aicr.yamlio.read import load
 
 
 def criteria(folder: Path, text: str, name: str = "criteria.yaml") -> str:
@@ -68,7 +68,9 @@ def test_a_bad_node_count_of_a_file_is_refused(
 ) -> None:
     """Unlike the flag, a file's negative count is an error."""
     installed(WORLD)
-    text = f"kind: RecipeCriteria\napiVersion: aicr.run/v1\nspec: {{service: eks, nodes: {nodes}}}\n"
+    text = (
+        f"kind: RecipeCriteria\napiVersion: aicr.run/v1\nspec: {{service: eks, nodes: {nodes}}}\n"
+    )
     ran = refused("recipe", "--criteria", criteria(tmp_path, text))
     assert ran.status == 2
     assert message in ran.err
@@ -78,9 +80,7 @@ def test_a_bad_node_count_of_a_file_is_refused(
 @pytest.mark.parametrize(
     ("kind", "shown"), [("Foo", "Foo"), ("RecipeResult", "RecipeResult"), ("", "")]
 )
-def test_another_kind_is_refused(
-    installed: Install, tmp_path: Path, kind: str, shown: str
-) -> None:
+def test_another_kind_is_refused(installed: Install, tmp_path: Path, kind: str, shown: str) -> None:
     """A criteria file says what it is."""
     installed(WORLD)
     path = criteria(tmp_path, document(kind, V1, spec={"service": "eks"}))
@@ -226,7 +226,15 @@ def test_a_snapshot_fills_in_what_nobody_stated(installed: Install, tmp_path: Pa
     assert "snapshot " in ran.err
     assert "service=eks, accelerator=h100, nodes=7" in ran.err
     other = command(
-        "recipe", "--snapshot", str(path), "--service", "gke", "--accelerator", "any", "--nodes", "3"
+        "recipe",
+        "--snapshot",
+        str(path),
+        "--service",
+        "gke",
+        "--accelerator",
+        "any",
+        "--nodes",
+        "3",
     )
     assert stated(other.out) == {"service": "gke", "nodes": 3}
     assert "--service gke overrides what the snapshot says (eks)" in other.err

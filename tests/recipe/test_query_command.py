@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
+from tests.recipe.conftest import Install
+from tests.recipe.trees import command, refusal, refused
+from tests.recipe.world import TRAINING, WORLD
 
 from aicr.recipe.hydrate import hydrate
 from aicr.recipe.query import select
 from aicr.yamlio.read import load
-from tests.recipe.conftest import Install
-from tests.recipe.trees import command, refusal, refused
-from tests.recipe.world import TRAINING, WORLD
 
 
 def query(selector: str, *more: str) -> str:
@@ -115,12 +115,12 @@ def test_an_empty_list_of_dependencies_is_no_key(installed: Install) -> None:
 
 
 @pytest.mark.covers("R11-10")
-def test_a_query_has_no_table(installed: Install) -> None:
-    """Its formats are yaml and json."""
+def test_an_unknown_format_of_a_query_lists_the_formats(installed: Install) -> None:
+    """As for recipes, before anything is resolved."""
     installed(WORLD)
-    ran = refused("query", *TRAINING, "--selector", "kind", "--format", "table")
+    ran = refused("query", *TRAINING, "--selector", "kind", "--format", "xml")
     assert ran.status == 2
-    assert 'unknown output format: "table", valid formats are: yaml, json' in ran.err
+    assert 'unknown output format: "xml", valid formats are: yaml, json' in ran.err
 
 
 def test_maps_are_printed_with_sorted_keys_and_json_escapes(installed: Install) -> None:

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-
-from aicr.yamlio.read import load
 from tests.recipe.conftest import Install
 from tests.recipe.trees import command, overlay, refused
 from tests.recipe.world import KUBEFLOW, TRAINING, WORLD
+
+from aicr.yamlio.read import load
 
 NO_CRITERIA = (
     "no criteria provided: specify at least one of --service, --accelerator, --intent, --os, "

@@ -164,6 +164,6 @@ def refused(*argv: str) -> Ran:
     ran = command(*argv)
     assert ran.status != 0
     assert ran.out == ""
-    assert ran.err.startswith("error: [")
+    assert any(line.startswith("error: [") for line in ran.err.splitlines())
     assert "Traceback" not in ran.err
     return ran

@@ -72,7 +72,8 @@ def render_manifest(
         values: the final values of the component.
         namespace: ``.Release.Namespace``.
         chart_name: ``.Chart.Name``.
-        chart_version: ``.Chart.Version``; a leading v is dropped.
+        chart_version: ``.Chart.Version``; a leading v is dropped, and a build's ``+`` becomes ``_``,
+            as charts do it for their labels, where a plus may not stand.
 
     Raises: AicrError INVALID_REQUEST when the template cannot be parsed, INTERNAL when it cannot be
         executed; both with ``where`` as ``source:line``.
@@ -82,7 +83,7 @@ def render_manifest(
     data = {
         "Values": {component: values},
         "Release": {"Namespace": namespace, "Service": "Helm"},
-        "Chart": {"Name": chart_name, "Version": chart_version.removeprefix("v")},
+        "Chart": {"Name": chart_name, "Version": chart_version.removeprefix("v").replace("+", "_")},
     }
     return render(text, data, source=source)
 

@@ -299,7 +299,7 @@ def _rendered(
             component=name,
             values=values,
             namespace=namespace,
-            chart_name=ref.get("chart") or name,
+            chart_name=(ref.get("chart") or name).rpartition("/")[2],
             # Without a chart of its own, the chart is the local one that the manifest goes into.
             chart_version=ref.get("version") or CHART_VERSION,
             source=path,

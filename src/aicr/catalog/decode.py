@@ -200,15 +200,13 @@ class Decoder:
         self.known_keys(entry, PHASE_KEYS, path)
         phase: Phase = {}
         if entry.get("timeout") is not None:
-            phase["timeout"] = self.as_text(entry["timeout"], (*path, "timeout"), "timeout")
+            here = (*path, "timeout")
+            text = phase["timeout"] = self.as_text(entry["timeout"], here, "timeout")
             try:
-                durations.parse(phase["timeout"])
+                durations.parse(text or "0")
             except AicrError as error:
-                raise invalid(
-                    f'invalid timeout "{phase["timeout"]}"',
-                    where=self.where((*path, "timeout")),
-                    hint=error.hint,
-                ) from error
+                where = self.where(here)
+                raise invalid(f'invalid timeout "{text}"', where=where, hint=error.hint) from error
         if entry.get("constraints") is not None:
             here = (*path, "constraints")
             phase["constraints"] = self.constraints(entry["constraints"], here, "constraints")
@@ -381,9 +379,9 @@ def _scheduling(decoder: Decoder, value: Any, place: Path) -> None:
 
 def _pod_scheduling(decoder: Decoder, value: Any, place: Path) -> None:
     pods = decoder.as_map(value, place, "podScheduling")
-    workload = decoder.as_map(pods.get("workload"), (*place, "workload"), "workload")
-    key = "workloadSelectorPaths"
-    decoder.as_texts(workload.get(key), (*place, "workload", key), key)
+    here: Path = (*place, "workload")
+    paths = decoder.as_map(pods.get("workload"), here, "workload").get("workloadSelectorPaths")
+    decoder.as_texts(paths, (*here, "workloadSelectorPaths"), "workloadSelectorPaths")
 
 
 def _validations(decoder: Decoder, value: Any, place: Path) -> None:

@@ -20,7 +20,7 @@ examples:
   aicr bundle -r recipe.yaml -o bundle --system-node-selector pool=system \\
       --accelerated-node-selector nvidia.com/gpu.present=true \\
       --accelerated-node-toleration nvidia.com/gpu=present:NoSchedule
-  aicr bundle -r recipe.yaml -o bundle --storage-class gp3 \\
+  aicr bundle -r recipe.yaml -o bundle --system-node-selector pool=system --storage-class gp3 \\
       --set gpu-operator:driver.version=580.105.08 \\
       --set-json 'nfd:worker.config={"sources":{}}'
 

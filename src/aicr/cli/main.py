@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "recipe": ("aicr.cli.recipe", "resolve criteria to a recipe"),
     "query": ("aicr.cli.query", "print one value of a hydrated recipe"),
+    "explain": ("aicr.cli.explain", "say where a part of a recipe comes from"),
     "bundle": ("aicr.cli.bundle", "make a deployable bundle from a recipe"),
+    "lint": ("aicr.cli.lint", "judge a data directory, or the built-in catalogue"),
+    "schema": ("aicr.cli.schema", "print the JSON Schema of a kind of document"),
     "completion": ("aicr.cli.completion", "print a shell completion script"),
     "version": ("aicr.cli.version", "print the version"),
 }

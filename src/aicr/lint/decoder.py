@@ -35,7 +35,7 @@ class CollectingDecoder(Decoder):
 
     Attributes:
         noted: (rule, problem) pairs in the order in which they were met.
-        constraints_at: every constraint with its path.
+        constraints_at: every constraint that could be read as it stands, with its path.
         refs_at: every component ref with its path.
     """
 
@@ -100,8 +100,12 @@ class CollectingDecoder(Decoder):
         found: list[Constraint] = []
         for index, item in enumerate(self.as_list(value, path, field)):
             place = (*path, index)
+            before = len(self.noted)
             entry = self.as_map(item, place, f"{field}[{index}]")
+            if len(self.noted) > before:
+                continue
             self.known_keys(entry, CONSTRAINT_KEYS, place)
+            before = len(self.noted)
             constraint: Any = {
                 key: self.as_text(entry.get(key), (*place, key), f"{field}[{index}].{key}")
                 for key in CONSTRAINT_KEYS
@@ -111,7 +115,8 @@ class CollectingDecoder(Decoder):
                 self.note(SHAPE, self._nameless(field, index, place))
                 continue
             found.append(constraint)
-            self.constraints_at.append((place, constraint))
+            if len(self.noted) == before:
+                self.constraints_at.append((place, constraint))
         return found
 
     def refs(self, value: Any, path: Path, *, kind: str) -> list[ComponentRef]:
@@ -120,7 +125,11 @@ class CollectingDecoder(Decoder):
         seen: dict[str, int] = {}
         for index, item in enumerate(self.as_list(value, path, "componentRefs")):
             place = (*path, index)
-            ref = self.ref(self.as_map(item, place, f"componentRefs[{index}]"), place)
+            before = len(self.noted)
+            entry = self.as_map(item, place, f"componentRefs[{index}]")
+            if len(self.noted) > before:
+                continue
+            ref = self.ref(entry, place)
             name = ref.get("name", "")
             if not name:
                 self.note(SHAPE, self._nameless("componentRefs", index, place))

@@ -36,7 +36,8 @@ class EntryAt:
         self.name = entry.get("name") or ""
         self.index = index
         self.reading = reading
-        self.positions: Positions = reading.documents[REGISTRY_PATH][1]
+        document, self.positions = reading.documents[REGISTRY_PATH]
+        self.raw: Any = document["components"][index]
 
     def where(self, *path: str | int) -> str:
         """``file:line:column`` of something in the entry."""
@@ -55,7 +56,8 @@ class Ground:
 
     Attributes:
         overlays, mixins: sources by name, ``base`` among the overlays.
-        entries: registry entries in force, by name.
+        listed: registry entries in force, those without a name or with a repeated one as well.
+        entries: those that a name leads to.
         catalog: of the sound sources; None when the base is missing or not sound.
         facts: what rules have worked out and other rules may use.
     """
@@ -67,7 +69,7 @@ class Ground:
             self.noted += reading.noted
         self.overlays: dict[str, Source] = {}
         self.mixins: dict[str, Source] = {}
-        self.entries: dict[str, EntryAt] = {}
+        self.listed: list[EntryAt] = []
         self.facts: dict[str, Any] = {}
         top = readings[-1].files
         self.tree: Tree = LayeredTree(readings[0].files, top) if len(readings) > 1 else top
@@ -77,9 +79,10 @@ class Ground:
                 (reading.mixins, self.mixins),
             ):
                 self._add(reading, sources, found)
-            for index, entry in enumerate(reading.entries):
-                if entry.get("name"):
-                    self.entries[entry["name"]] = EntryAt(entry, index, reading)
+            own = [EntryAt(entry, index, reading) for index, entry in enumerate(reading.entries)]
+            names = {entry.name for entry in own}
+            self.listed = [entry for entry in self.listed if entry.name not in names] + own
+        self.entries = {entry.name: entry for entry in self.listed if entry.name}
         self.catalog = self._catalog()
 
     def _add(self, reading: Reading, sources: list[Source], found: dict[str, Source]) -> None:

@@ -44,7 +44,9 @@ YAML = "yaml"
 HEADER = "document-header"
 LEGACY = "legacy-header"
 IGNORED = "ignored-file"
+NO_MAP = "values-not-a-map"
 
+VALIDATORS_PATH = "validators/catalog.yaml"
 _NOT_WALKED = ("checks/", "components/", "validators/", "evidence/")
 
 
@@ -62,7 +64,7 @@ class Source:
         self.name = document["name"]
         self.path = document["path"]
         self.document: Any = document
-        self.spec: dict[str, Any] = self.document["spec"]
+        self.spec: Any = self.document["spec"]
         self.positions = decoder.positions
         self.constraints: list[tuple[Path, Constraint]] = decoder.constraints_at
         self.refs: dict[str, Path] = {ref["name"]: path for path, ref in decoder.refs_at}
@@ -98,6 +100,8 @@ class Reading:
     Attributes:
         noted: (rule, problem) pairs of everything that could not be read as it should.
         documents: value and positions of each YAML document read, by path.
+        streams: the same for health checks, which may hold several documents.
+        values: paths of the files that hold chart values.
         entries: registry entries, decoded; ``entries_sound`` tells whether all of them are.
     """
 
@@ -109,10 +113,16 @@ class Reading:
         self.mixins: list[Source] = []
         self.entries: list[RegistryEntry] = []
         self.documents: dict[str, tuple[Any, Positions]] = {}
+        self.streams: dict[str, list[tuple[Any, Positions]]] = {}
         self._unreadable: set[str] = set()
         self._read_registry()
+        checks = {(entry.get("healthCheck") or {}).get("assertFile") for entry in self.entries}
         for path in files.paths():
-            if not path.endswith(".yaml"):
+            if path in checks or (path.startswith("checks/") and path.endswith(".yaml")):
+                self._open_stream(path)
+            elif path == VALIDATORS_PATH:
+                self.open(path)
+            elif not path.endswith(".yaml"):
                 self._unread(path)
             elif path not in (REGISTRY_PATH, "data-v1.yaml") and not path.startswith(_NOT_WALKED):
                 if "/checks/" in path:
@@ -121,6 +131,7 @@ class Reading:
                     self._read_mixin(path)
                 else:
                     self._read_overlay(path)
+        self.values = self._open_values()
 
     def note(self, rule: str, where: str, message: str, hint: str = "") -> None:
         """Remember a problem."""
@@ -140,6 +151,34 @@ class Reading:
                 self.noted.append((YAML, problem_of(error, source)))
                 return None
         return self.documents[path]
+
+    def _open_values(self) -> list[str]:
+        """Read every file of chart values: those called so, and those that a ref names."""
+        named = {
+            str(ref.get("valuesFile") or "")
+            for source in (*self.overlays, *self.mixins)
+            for ref in source.spec.get("componentRefs") or ()
+        }
+        found = [path for path in self.files.paths() if _is_values(path) or path in named]
+        for path in found:
+            opened = self.open(path)
+            if opened is not None and not isinstance(opened[0], (dict, type(None))):
+                self.note(NO_MAP, opened[1].where(()), "a values file must be a map")
+        return found
+
+    def _open_stream(self, path: str) -> None:
+        """Read a file of several documents; each part keeps its place in the file."""
+        source = self.files.place(path)
+        found: list[tuple[Any, Positions]] = []
+        try:
+            text = self.files.read_text(path)
+            for start, part in parts_of(text):
+                found.append(read.load_with_positions("\n" * start + part, source=source))
+        except AicrError as error:
+            self._unreadable.add(path)
+            self.noted.append((YAML, problem_of(error, source)))
+            return
+        self.streams[path] = [(value, positions) for value, positions in found if value is not None]
 
     def _unread(self, path: str) -> None:
         """Note a file that lies among overlays and mixins and that nothing reads."""
@@ -326,3 +365,26 @@ class Reading:
                 f"{path} has {what} and is not read as an overlay",
                 "an overlay starts with kind: RecipeMetadata",
             )
+
+
+def parts_of(text: str) -> list[tuple[int, str]]:
+    """The documents of a YAML stream: number of lines before each, and its text."""
+    parts: list[tuple[int, str]] = []
+    start = 0
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        if line.startswith("---") and line[3:4] in ("", " ", "\r", "\t"):
+            parts.append((start, "\n".join(lines[start:number])))
+            start = number
+    parts.append((start, "\n".join(lines[start:])))
+    return parts
+
+
+def _is_values(path: str) -> bool:
+    """Whether a file holds chart values: it lies directly in a component's folder."""
+    return (
+        path.startswith("components/")
+        and path.count("/") == 2
+        and path.rpartition("/")[2].startswith("values")
+        and path.endswith(".yaml")
+    )

@@ -104,10 +104,7 @@ def path(origins: Origins, start: str, end: str) -> list[Edge]:
     while steps[-1] != start:
         steps.append(came_from[steps[-1]])
     steps.reverse()
-    return [
-        edge(origins, name, dependency)
-        for name, dependency in zip(steps, steps[1:], strict=False)
-    ]
+    return [edge(origins, name, steps[number]) for number, name in enumerate(steps[:-1], 1)]
 
 
 def _check_deployed(origins: Origins, rows: dict[str, OrderRow], name: str) -> None:
@@ -116,7 +113,7 @@ def _check_deployed(origins: Origins, rows: dict[str, OrderRow], name: str) -> N
     if name in origins.by_name:
         raise not_found(
             f"component {name} is disabled, so it has no place in the order",
-            hint=f"see why: aicr explain … components.{name}.overrides.enabled",
+            hint=f"see why: aicr explain … components.{name}.overrides",
         )
     near = nearest(name, list(rows))
     raise not_found(

@@ -7,9 +7,10 @@ It must not know how selectors are written or how answers are drawn.
 
 from __future__ import annotations
 
+from aicr.catalog.fields import PHASE_KEYS, PHASES
 from aicr.errors import nearest, not_found
 from aicr.recipe.explain_refs import ADDS, REPEATS
-from aicr.recipe.explain_values import SET, SETS, step
+from aicr.recipe.explain_values import DELETED, SET, SETS, step
 from aicr.recipe.provenance import PROFILE
 
 TYPE_CHECKING = False
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 TIGHTENS: Final = "tightens"
 CLEARS: Final = "clears"
+
+#: Fields of a phase that unite.
+_LISTS: Final = ("checks", "constraints")
 
 
 def constraints(origins: Origins) -> list[Item]:
@@ -70,12 +74,8 @@ def _constraint(origins: Origins, final: Any) -> Item:
 
 
 def phases(origins: Origins) -> list[Item]:
-    """Everything that the validation block of the recipe holds."""
-    return [
-        item
-        for name in origins.recipe.document.get("validation") or {}
-        for item in phase(origins, [name])
-    ]
+    """Everything that the validation block of the recipe holds, and what was cleared from it."""
+    return [item for name in PHASES for item in _phase(origins, name)]
 
 
 def phase(origins: Origins, keys: Sequence[str]) -> list[Item]:
@@ -88,49 +88,59 @@ def phase(origins: Origins, keys: Sequence[str]) -> list[Item]:
     Raises:
         AicrError: NOT_FOUND with the nearest name.
     """
-    validation: Any = origins.recipe.document.get("validation") or {}
     name = keys[0]
-    if name not in validation:
-        raise _unknown("the recipe validates nothing in phase", name, list(validation))
-    block = validation[name]
+    found = _phase(origins, name) if name in PHASES else []
+    if not found:
+        said = [known for known in PHASES if _phase(origins, known)]
+        raise _unknown("the recipe validates nothing in phase", name, said)
     if len(keys) == 1:
-        return [item for field in block for item in _field(origins, name, field, block[field])]
-    if keys[1] not in block:
-        raise _unknown(f"phase {name} of the recipe has no", keys[1], list(block))
-    items = _field(origins, name, keys[1], block[keys[1]])
+        return found
+    prefix = f"validation.{name}.{keys[1]}"
+    items = [item for item in found if f"{item['selector']}.".startswith(prefix + ".")]
+    if not items:
+        fields = [item["selector"].split(".")[2] for item in found]
+        raise _unknown(f"phase {name} of the recipe has no", keys[1], list(dict.fromkeys(fields)))
     if len(keys) == 2:
         return items
     wanted = ".".join(keys[2:])
-    prefix = f"validation.{name}.{keys[1]}."
-    found = [item for item in items if item["selector"] == prefix + wanted]
-    if not found:
-        known = [item["selector"].removeprefix(prefix) for item in items]
-        raise _unknown(f"{keys[1]} of phase {name} have no entry", wanted, known)
-    return found
+    chosen = [item for item in items if item["selector"] == f"{prefix}.{wanted}"]
+    if not chosen:
+        entries = [item["selector"].removeprefix(prefix + ".") for item in items]
+        raise _unknown(f"{keys[1]} of phase {name} have no entry", wanted, entries)
+    return chosen
+
+
+def _phase(origins: Origins, name: str) -> list[Item]:
+    validation: Any = origins.recipe.document.get("validation") or {}
+    block = validation.get(name) or {}
+    return [item for field in PHASE_KEYS for item in _field(origins, name, field, block.get(field))]
 
 
 def _field(origins: Origins, phase_name: str, field: str, final: Any) -> list[Item]:
     prefix = f"validation.{phase_name}.{field}"
     said = _said(origins, phase_name, field)
-    if field == "checks":
-        return [_listed(origins, said, f"{prefix}.{check}", check, field) for check in final]
-    if field == "constraints":
-        return [
-            {
-                **_listed(origins, said, f"{prefix}.{entry['name']}", entry["name"], field),
-                "value": entry["value"],
-            }
-            for entry in final
-        ]
+    if field in _LISTS:
+        # A constraint goes by its name, a check is its name.
+        final_names = {_name(entry): entry for entry in final or ()}
+        names = dict.fromkeys(
+            [*final_names, *(_name(entry) for layer in said for entry in layer.content)]
+        )
+        return [_listed(origins, said, prefix, name, final_names.get(name)) for name in names]
     steps = []
     for layer in said:
-        found = step(origins, layer, (), SETS)
-        found["value"] = layer.content
         if layer.content or field == "nodeSelection":
+            found = step(origins, layer, (), SETS)
+            found["value"] = layer.content
             steps.append(found)
-    for found in steps[-1:]:
-        found["inForce"] = True
+    if not steps or final is None:
+        return []
+    steps[-1]["inForce"] = True
     return [{"selector": prefix, "state": SET, "value": final, "steps": steps}]
+
+
+def _name(entry: Any) -> str:
+    name: str = entry["name"] if isinstance(entry, dict) else entry
+    return name
 
 
 def _said(origins: Origins, phase_name: str, field: str) -> list[Layer]:
@@ -150,27 +160,31 @@ def _said(origins: Origins, phase_name: str, field: str) -> list[Layer]:
     return found
 
 
-def _listed(origins: Origins, said: list[Layer], selector: str, name: str, field: str) -> Item:
+def _listed(origins: Origins, said: list[Layer], prefix: str, name: str, final: Any) -> Item:
     """An entry of a list that unites: checks are their first layer's, constraints their last's."""
     steps: list[Step] = []
     start = 0
     for layer in said:
         if not layer.content:
-            if steps:
+            if len(steps) > start:
                 steps.append(step(origins, layer, (), CLEARS))
             start = len(steps)
-            continue
         for index, entry in enumerate(layer.content):
-            if field == "checks" and entry == name:
-                action = REPEATS if len(steps) > start else ADDS
-                steps.append(step(origins, layer, (index,), action))
-            elif field == "constraints" and entry["name"] == name:
+            if _name(entry) != name:
+                continue
+            if isinstance(entry, dict):
                 found = step(origins, layer, (index, "value"), SETS)
                 found["value"] = entry["value"]
-                steps.append(found)
-    if len(steps) > start:
-        steps[start if field == "checks" else -1]["inForce"] = True
-    return {"selector": selector, "state": SET, "value": name, "steps": steps}
+            else:
+                found = step(origins, layer, (index,), REPEATS if len(steps) > start else ADDS)
+            steps.append(found)
+    selector = f"{prefix}.{name}"
+    if final is None:
+        steps[-1]["inForce"] = True
+        return {"selector": selector, "state": DELETED, "steps": steps}
+    steps[-1 if isinstance(final, dict) else start]["inForce"] = True
+    value = final["value"] if isinstance(final, dict) else final
+    return {"selector": selector, "state": SET, "value": value, "steps": steps}
 
 
 def _unknown(what: str, name: str, known: list[str]) -> Exception:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from aicr.recipe.places import Trail
     from aicr.recipe.provenance import Origins
 
+#: State of a component that is part of the recipe and not deployed.
+DISABLED: Final = "disabled"
+
 ADDS: Final = "adds"
 REPEATS: Final = "repeats"
 FILLS: Final = "fills"
@@ -93,7 +96,12 @@ def _entry(origins: Origins, component: str, name: str, entry: str, prefix: str)
         if entry in listed:
             action = REPEATS if steps else ADDS
             steps.append(step(origins, layer, (name, listed.index(entry)), action))
-    steps = steps or _registry_steps(origins, component, name)
+    if not steps:
+        # Only the registry is left: it fills the whole list.
+        steps = _registry_steps(origins, component, name)
+        trail = (name, steps[0]["value"].index(entry))
+        steps[0]["value"] = entry
+        steps[0]["where"] = origins.places.registry(component, trail)
     steps[0]["inForce"] = True
     return {"selector": f"{prefix}[{entry}]", "state": SET, "value": entry, "steps": steps}
 
@@ -155,14 +163,11 @@ def declared(origins: Origins) -> list[Item]:
         ]
         if steps:
             steps[0]["inForce"] = True
-        value = ref.get("version") or ref.get("tag") or ""
-        if not is_enabled(ref):
-            value = f"{value} (disabled)".strip()
         found.append(
             {
                 "selector": f"components.{component}",
-                "state": SET,
-                "value": value,
+                "state": SET if is_enabled(ref) else DISABLED,
+                "value": ref.get("version") or ref.get("tag") or "",
                 "steps": steps,
             }
         )
@@ -180,5 +185,3 @@ def edge(origins: Origins, component: str, depends_on: str) -> Edge:
         "name": first["name"],
         "where": first["where"],
     }
-
-

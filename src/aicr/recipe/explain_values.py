@@ -70,10 +70,10 @@ def explain_path(origins: Origins, stack: Stack, keys: Keys, prefix: str) -> lis
         The items; none when no layer says anything about the path.
     """
     node = _at(stack.merged, keys)
-    if not isinstance(node, dict) or not node:
+    if not isinstance(node, dict):
         items = [_leaf(origins, stack, keys, prefix)]
         return [item for item in items if item["steps"]]
-    present = [(*keys, *below) for below in leaves(node)]
+    present = [(*keys, *below) for below in leaves(node)] if node or keys else []
     return [_leaf(origins, stack, leaf, prefix) for leaf in (*present, *_lost(stack, keys))]
 
 
@@ -86,7 +86,8 @@ def _lost(stack: Stack, keys: Keys) -> list[Keys]:
             for below in leaves(content):
                 if _at(stack.merged, (*keys, *below)) is _ABSENT:
                     lost[(*keys, *below)] = None
-    return list(lost)
+    above = {path[:length] for path in lost for length in range(len(path))}
+    return [path for path in lost if path not in above]
 
 
 def _leaf(origins: Origins, stack: Stack, keys: Keys, prefix: str) -> Item:
@@ -167,15 +168,17 @@ def absent(origins: Origins, component: str, stack: Stack, keys: Keys) -> Except
     wanted = joined(keys)
     same_end = [joined(path) for path in known if path[-1] == keys[-1]]
     near = nearest(wanted, [joined(path) for path in known])
-    layers = [f"{layer.kind} {layer.name}" for layer in stack.layers]
-    if near or same_end:
+    layers = list(dict.fromkeys(f"{layer.kind} {layer.name}" for layer in stack.layers))
+    if len(keys) == 1 and origins.by_name[component].get(keys[0]):
+        hint = f"did you mean the field components.{component}.{keys[0]}?"
+    elif near or same_end:
         hint = f"did you mean {' or '.join([near] if near else same_end[:3])}?"
     else:
         hint = _siblings(stack, keys)
     return not_found(
         f"no layer sets {wanted} of component {component}, so the chart's own default holds; "
         f"layers that say something about {component}: {', '.join(layers) or 'none'}",
-        where=origins.where(stack.layers[-1]) if stack.layers else "",
+        where=origins.where(stack.layers[0]) if stack.layers else "",
         hint=hint,
         context={"component": component, "path": wanted, "layers": layers},
     )

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 _REGISTRY: Final = "registry.yaml"
 
 
+def places_of(catalog: Catalog) -> Places:
+    """The places of a catalogue; what was parsed is kept with it."""
+    found: Places = catalog.cache.setdefault("places", Places(catalog))
+    return found
+
+
 class Places:
     """Looks up places in the files of one catalogue; each file is parsed at most once."""
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from aicr.catalog.registry import KUSTOMIZE
 from aicr.recipe.criteria import Criteria
 from aicr.recipe.hydrate import layered
-from aicr.recipe.places import Places
+from aicr.recipe.places import places_of
 from aicr.values.merge import copy_tree, deep_merge
 
 TYPE_CHECKING = False
@@ -55,12 +55,13 @@ class Layer:
         file: path in the catalogue's tree; "" for what stands in no file.
         trail: where in that file ``content`` stands.
         content: the part of the document.
+        place: what to show as its place when it stands in no file.
         named_by: for a values file, the layer whose ``valuesFile`` chose it.
         whole: path below which the layer leaves nothing of those under it; None for a layer that
             merges.
     """
 
-    __slots__ = ("content", "file", "kind", "name", "named_by", "trail", "whole")
+    __slots__ = ("content", "file", "kind", "name", "named_by", "place", "trail", "whole")
 
     def __init__(
         self,
@@ -70,6 +71,7 @@ class Layer:
         *,
         file: str = "",
         trail: Trail = (),
+        place: str = "",
         named_by: Layer | None = None,
         whole: Keys | None = None,
     ) -> None:
@@ -77,13 +79,15 @@ class Layer:
         self.name = name
         self.file = file
         self.trail = trail
+        self.place = place
         self.content = content
         self.named_by = named_by
         self.whole = whole
 
     def inside(self, *keys: str | int, content: Any) -> Layer:
         """The same source, narrowed to a part of it."""
-        return Layer(self.kind, self.name, content, file=self.file, trail=(*self.trail, *keys))
+        trail = (*self.trail, *keys)
+        return Layer(self.kind, self.name, content, file=self.file, trail=trail, place=self.place)
 
 
 class Tag:
@@ -122,7 +126,7 @@ class Origins:
 
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
-        self.places = Places(recipe.catalog)
+        self.places = places_of(recipe.catalog)
         #: Overlays, mixins and the profile value: ``content`` is a spec, or a profile value.
         self.sources: list[Layer] = list(_sources(recipe))
         self.by_name: dict[str, ComponentRef] = {
@@ -130,10 +134,10 @@ class Origins:
         }
 
     def where(self, layer: Layer, *keys: str | int) -> str:
-        """``file:line`` of a key of a layer; for a choice, its path in the recipe."""
+        """``file:line`` of a key of a layer, or the place of one that stands in no file."""
         if layer.file:
             return self.places.at(layer.file, (*layer.trail, *keys))
-        return layer.name if layer.kind != CONFIGURATION else f"configuration.{layer.name}"
+        return layer.place
 
     def refs(self, component: str) -> list[Layer]:
         """What each layer says about one component; ``content`` is a component ref."""
@@ -145,7 +149,8 @@ class Origins:
         overrides = _configured(self.recipe).get(component)
         if overrides:
             name = _CHOICES.get(component, _ACCOUNTING)
-            found.append(Layer(CONFIGURATION, name, {"name": component, "overrides": overrides}))
+            content = {"name": component, "overrides": overrides}
+            found.append(Layer(CONFIGURATION, name, content, place=f"configuration.{name}"))
         return found
 
     def overrides(self, component: str) -> Stack:
@@ -273,4 +278,3 @@ def _configured(recipe: Recipe) -> dict[str, dict[str, Any]]:
     }
     apply_configuration(bare, configuration, Criteria(**words))
     return {name: ref["overrides"] for name, ref in bare.items() if ref.get("overrides")}
-

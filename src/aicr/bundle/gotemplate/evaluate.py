@@ -154,10 +154,8 @@ class _Compiler:
         def run(dot: Any, scope: Scope, out: list[str]) -> str:
             mark = len(scope)
             value = condition(dot, scope)
-            if value:
-                leaving = then(value if moves_dot else dot, scope, out)
-            else:
-                leaving = other(dot, scope, out)
+            inner = value if moves_dot else dot
+            leaving = then(inner, scope, out) if value else other(dot, scope, out)
             del scope[mark:]
             return leaving
 

@@ -5,11 +5,14 @@
 #    source ~/.local/share/bash_completion/aicr
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
-_shtab_aicr_subparsers=(recipe query bundle completion version)
+_shtab_aicr_subparsers=(recipe query explain bundle lint schema completion version)
 
 _shtab_aicr_recipe_option_strings=(-h --help --service --accelerator --gpu --intent --os --platform --nodes --criteria --snapshot -s --profile --slurm-accounting-mode --runtime-inventory --gke-tcpxo-interfaces --data --criteria-strict --output -o --format -t)
 _shtab_aicr_query_option_strings=(-h --help --service --accelerator --gpu --intent --os --platform --nodes --criteria --snapshot -s --profile --slurm-accounting-mode --runtime-inventory --gke-tcpxo-interfaces --data --criteria-strict --selector --format -t)
+_shtab_aicr_explain_option_strings=(-h --help --service --accelerator --gpu --intent --os --platform --nodes --criteria --snapshot -s --profile --slurm-accounting-mode --runtime-inventory --gke-tcpxo-interfaces --data --criteria-strict --set --set-json --set-file --system-node-selector --system-node-toleration --accelerated-node-selector --accelerated-node-toleration --workload-selector --workload-gate --storage-class --shared-storage-class --selector --format -t)
 _shtab_aicr_bundle_option_strings=(-h --help --recipe -r --output -o --deployer -d --data --set --set-json --set-file --system-node-selector --system-node-toleration --accelerated-node-selector --accelerated-node-toleration --workload-selector --workload-gate --nodes --storage-class --shared-storage-class)
+_shtab_aicr_lint_option_strings=(-h --help --data --alone --strict --rule --ignore --format -t --list-rules)
+_shtab_aicr_schema_option_strings=(-h --help --output -o)
 _shtab_aicr_completion_option_strings=(-h --help)
 _shtab_aicr_version_option_strings=(-h --help)
 _shtab_aicr_option_strings=(-h --help --version)
@@ -24,11 +27,16 @@ _shtab_aicr_query___criteria_COMPGEN=_shtab_compgen_files
 _shtab_aicr_query___snapshot_COMPGEN=_shtab_compgen_files
 _shtab_aicr_query__s_COMPGEN=_shtab_compgen_files
 _shtab_aicr_query___data_COMPGEN=_shtab_compgen_dirs
+_shtab_aicr_explain___criteria_COMPGEN=_shtab_compgen_files
+_shtab_aicr_explain___snapshot_COMPGEN=_shtab_compgen_files
+_shtab_aicr_explain__s_COMPGEN=_shtab_compgen_files
+_shtab_aicr_explain___data_COMPGEN=_shtab_compgen_dirs
 _shtab_aicr_bundle___recipe_COMPGEN=_shtab_compgen_files
 _shtab_aicr_bundle__r_COMPGEN=_shtab_compgen_files
 _shtab_aicr_bundle___output_COMPGEN=_shtab_compgen_dirs
 _shtab_aicr_bundle__o_COMPGEN=_shtab_compgen_dirs
 _shtab_aicr_bundle___data_COMPGEN=_shtab_compgen_dirs
+_shtab_aicr_lint___data_COMPGEN=_shtab_compgen_dirs
 
 _shtab_aicr_recipe___service_choices=(aks bcm eks generic gke k0s kind lke metal3 ocp oke rke2)
 _shtab_aicr_recipe___accelerator_choices=(a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200)
@@ -44,12 +52,22 @@ _shtab_aicr_query___gpu_choices=(a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pr
 _shtab_aicr_query___intent_choices=(inference training)
 _shtab_aicr_query___os_choices=(amazonlinux cos ol rhel talos ubuntu)
 _shtab_aicr_query___platform_choices=(dynamo kubeflow nim runai slurm)
-_shtab_aicr_query___format_choices=(yaml json)
-_shtab_aicr_query__t_choices=(yaml json)
+_shtab_aicr_query___format_choices=(yaml json table)
+_shtab_aicr_query__t_choices=(yaml json table)
+_shtab_aicr_explain___service_choices=(aks bcm eks generic gke k0s kind lke metal3 ocp oke rke2)
+_shtab_aicr_explain___accelerator_choices=(a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200)
+_shtab_aicr_explain___gpu_choices=(a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200)
+_shtab_aicr_explain___intent_choices=(inference training)
+_shtab_aicr_explain___os_choices=(amazonlinux cos ol rhel talos ubuntu)
+_shtab_aicr_explain___platform_choices=(dynamo kubeflow nim runai slurm)
+_shtab_aicr_explain___format_choices=(text json)
+_shtab_aicr_explain__t_choices=(text json)
 _shtab_aicr_bundle___deployer_choices=(helm)
 _shtab_aicr_bundle__d_choices=(helm)
+_shtab_aicr_lint___format_choices=(yaml json table)
+_shtab_aicr_lint__t_choices=(yaml json table)
 _shtab_aicr_completion_pos_0_choices=(bash zsh fish tcsh)
-_shtab_aicr_pos_0_choices=(recipe query bundle completion version)
+_shtab_aicr_pos_0_choices=(recipe query explain bundle lint schema completion version)
 
 _shtab_aicr_recipe__h_nargs=0
 _shtab_aicr_recipe___help_nargs=0
@@ -57,8 +75,18 @@ _shtab_aicr_recipe___criteria_strict_nargs=0
 _shtab_aicr_query__h_nargs=0
 _shtab_aicr_query___help_nargs=0
 _shtab_aicr_query___criteria_strict_nargs=0
+_shtab_aicr_explain__h_nargs=0
+_shtab_aicr_explain___help_nargs=0
+_shtab_aicr_explain___criteria_strict_nargs=0
 _shtab_aicr_bundle__h_nargs=0
 _shtab_aicr_bundle___help_nargs=0
+_shtab_aicr_lint__h_nargs=0
+_shtab_aicr_lint___help_nargs=0
+_shtab_aicr_lint___alone_nargs=0
+_shtab_aicr_lint___strict_nargs=0
+_shtab_aicr_lint___list_rules_nargs=0
+_shtab_aicr_schema__h_nargs=0
+_shtab_aicr_schema___help_nargs=0
 _shtab_aicr_completion__h_nargs=0
 _shtab_aicr_completion___help_nargs=0
 _shtab_aicr_version__h_nargs=0

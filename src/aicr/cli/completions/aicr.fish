@@ -50,8 +50,8 @@ function _shtab_aicr_using
   test "$_shtab_aicr_cmdpath" = "$argv"
 end
 
-set -g _shtab_aicr_commands recipe query bundle completion version
-set -g _shtab_aicr_opts_with_value --accelerated-node-selector --accelerated-node-toleration --accelerator --criteria --data --deployer --format --gke-tcpxo-interfaces --gpu --intent --nodes --os --output --platform --profile --recipe --runtime-inventory --selector --service --set --set-file --set-json --shared-storage-class --slurm-accounting-mode --snapshot --storage-class --system-node-selector --system-node-toleration --workload-gate --workload-selector -d -o -r -s -t
+set -g _shtab_aicr_commands recipe query explain bundle lint schema completion version
+set -g _shtab_aicr_opts_with_value --accelerated-node-selector --accelerated-node-toleration --accelerator --criteria --data --deployer --format --gke-tcpxo-interfaces --gpu --ignore --intent --nodes --os --output --platform --profile --recipe --rule --runtime-inventory --selector --service --set --set-file --set-json --shared-storage-class --slurm-accounting-mode --snapshot --storage-class --system-node-selector --system-node-toleration --workload-gate --workload-selector -d -o -r -s -t
 
 complete -c aicr -e
 complete -c aicr -f
@@ -93,7 +93,36 @@ complete -c aicr -n '_shtab_aicr_using query' -l gke-tcpxo-interfaces -x -d 'GKE
 complete -c aicr -n '_shtab_aicr_using query' -l data -xka "(__fish_complete_directories)" -d 'directory laid over the built-in catalogue'
 complete -c aicr -n '_shtab_aicr_using query' -l criteria-strict -d 'accept only criteria values of the built-in catalogue'
 complete -c aicr -n '_shtab_aicr_using query' -l selector -x -d 'dotted path into the document, for example components.nfd.version; "" for all'
-complete -c aicr -n '_shtab_aicr_using query' -l format -s t -xka "yaml json" -d 'yaml (default) or json'
+complete -c aicr -n '_shtab_aicr_using query' -l format -s t -xka "yaml json table" -d 'yaml (default) or json'
+complete -c aicr -n '_shtab_aicr_using; and test $_shtab_aicr_npos -eq 0' -a explain -d 'say where a part of a recipe comes from'
+complete -c aicr -n '_shtab_aicr_using explain' -s h -l help -d 'show this help message and exit'
+complete -c aicr -n '_shtab_aicr_using explain' -l service -xka "aks bcm eks generic gke k0s kind lke metal3 ocp oke rke2" -d 'Kubernetes service: eks, gke, aks, kind, …'
+complete -c aicr -n '_shtab_aicr_using explain' -l accelerator -l gpu -xka "a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200" -d 'GPU: h100, gb200, b200, a100, …'
+complete -c aicr -n '_shtab_aicr_using explain' -l intent -xka "inference training" -d 'training or inference'
+complete -c aicr -n '_shtab_aicr_using explain' -l os -xka "amazonlinux cos ol rhel talos ubuntu" -d 'worker node OS: ubuntu, cos, rhel, …'
+complete -c aicr -n '_shtab_aicr_using explain' -l platform -xka "dynamo kubeflow nim runai slurm" -d 'workload platform: kubeflow, dynamo, slurm, …'
+complete -c aicr -n '_shtab_aicr_using explain' -l nodes -x -d 'number of workers (advisory)'
+complete -c aicr -n '_shtab_aicr_using explain' -l criteria -xka "(__fish_complete_path (commandline -ct))" -d 'RecipeCriteria file or address; flags win'
+complete -c aicr -n '_shtab_aicr_using explain' -l snapshot -s s -xka "(__fish_complete_path (commandline -ct))" -d 'Snapshot of the cluster; flags win'
+complete -c aicr -n '_shtab_aicr_using explain' -l profile -x -d 'value of the profile the recipe declares'
+complete -c aicr -n '_shtab_aicr_using explain' -l slurm-accounting-mode -x -d 'slurm recipes only'
+complete -c aicr -n '_shtab_aicr_using explain' -l runtime-inventory -x -d 'enabled or disabled'
+complete -c aicr -n '_shtab_aicr_using explain' -l gke-tcpxo-interfaces -x -d 'GKE H100 training: eth1=<network>,…,eth8=<network>'
+complete -c aicr -n '_shtab_aicr_using explain' -l data -xka "(__fish_complete_directories)" -d 'directory laid over the built-in catalogue'
+complete -c aicr -n '_shtab_aicr_using explain' -l criteria-strict -d 'accept only criteria values of the built-in catalogue'
+complete -c aicr -n '_shtab_aicr_using explain' -l set -x -d 'override one value'
+complete -c aicr -n '_shtab_aicr_using explain' -l set-json -x -d 'override with a JSON value'
+complete -c aicr -n '_shtab_aicr_using explain' -l set-file -x -d 'override with a YAML file'
+complete -c aicr -n '_shtab_aicr_using explain' -l system-node-selector -x -d 'label of management nodes'
+complete -c aicr -n '_shtab_aicr_using explain' -l system-node-toleration -x -d 'taint of management nodes'
+complete -c aicr -n '_shtab_aicr_using explain' -l accelerated-node-selector -x -d 'label of GPU nodes'
+complete -c aicr -n '_shtab_aicr_using explain' -l accelerated-node-toleration -x -d 'taint of GPU nodes'
+complete -c aicr -n '_shtab_aicr_using explain' -l workload-selector -x -d 'label of training pods'
+complete -c aicr -n '_shtab_aicr_using explain' -l workload-gate -x -d 'taint that GPU nodes carry until they are ready'
+complete -c aicr -n '_shtab_aicr_using explain' -l storage-class -x -d 'class for block volumes'
+complete -c aicr -n '_shtab_aicr_using explain' -l shared-storage-class -x -d 'class for shared volumes'
+complete -c aicr -n '_shtab_aicr_using explain' -l selector -x -d 'the same as a flag, as aicr query has it'
+complete -c aicr -n '_shtab_aicr_using explain' -l format -s t -xka "text json" -d 'text (default) or json'
 complete -c aicr -n '_shtab_aicr_using; and test $_shtab_aicr_npos -eq 0' -a bundle -d 'make a deployable bundle from a recipe'
 complete -c aicr -n '_shtab_aicr_using bundle' -s h -l help -d 'show this help message and exit'
 complete -c aicr -n '_shtab_aicr_using bundle' -l recipe -s r -xka "(__fish_complete_path (commandline -ct))" -d 'recipe file or address, - for stdin'
@@ -112,6 +141,18 @@ complete -c aicr -n '_shtab_aicr_using bundle' -l workload-gate -x -d 'taint tha
 complete -c aicr -n '_shtab_aicr_using bundle' -l nodes -x -d 'expected number of GPU nodes'
 complete -c aicr -n '_shtab_aicr_using bundle' -l storage-class -x -d 'class for block volumes'
 complete -c aicr -n '_shtab_aicr_using bundle' -l shared-storage-class -x -d 'class for shared volumes'
+complete -c aicr -n '_shtab_aicr_using; and test $_shtab_aicr_npos -eq 0' -a lint -d 'judge a data directory, or the built-in catalogue'
+complete -c aicr -n '_shtab_aicr_using lint' -s h -l help -d 'show this help message and exit'
+complete -c aicr -n '_shtab_aicr_using lint' -l data -xka "(__fish_complete_directories)" -d 'the same as DIR'
+complete -c aicr -n '_shtab_aicr_using lint' -l alone -d 'DIR is a whole catalogue, not laid over the built-in one'
+complete -c aicr -n '_shtab_aicr_using lint' -l strict -d 'warnings fail as errors do'
+complete -c aicr -n '_shtab_aicr_using lint' -l rule -x -d 'run only these rules'
+complete -c aicr -n '_shtab_aicr_using lint' -l ignore -x -d 'leave these rules out'
+complete -c aicr -n '_shtab_aicr_using lint' -l format -s t -xka "yaml json table" -d 'text (default) or json'
+complete -c aicr -n '_shtab_aicr_using lint' -l list-rules -d 'print the rules and end'
+complete -c aicr -n '_shtab_aicr_using; and test $_shtab_aicr_npos -eq 0' -a schema -d 'print the JSON Schema of a kind of document'
+complete -c aicr -n '_shtab_aicr_using schema' -s h -l help -d 'show this help message and exit'
+complete -c aicr -n '_shtab_aicr_using schema' -l output -s o -x -d 'default: stdout'
 complete -c aicr -n '_shtab_aicr_using; and test $_shtab_aicr_npos -eq 0' -a completion -d 'print a shell completion script'
 complete -c aicr -n '_shtab_aicr_using completion' -s h -l help -d 'show this help message and exit'
 complete -c aicr -n '_shtab_aicr_using completion; and test $_shtab_aicr_npos -eq 0' -ka "bash zsh fish tcsh" -d 'bash, zsh, fish, tcsh'

@@ -22,15 +22,15 @@ complete aicr \
         'c/-o=/f/' \
         'c/--format=/(yaml json table)/' \
         'c/-t=/(yaml json table)/' \
-        'c/--format=/(yaml json)/' \
-        'c/-t=/(yaml json)/' \
+        'c/--format=/(text json)/' \
+        'c/-t=/(text json)/' \
         'c/--recipe=/f/' \
         'c/-r=/f/' \
         'c/--output=/d/' \
         'c/-o=/d/' \
         'c/--deployer=/(helm)/' \
         'c/-d=/(helm)/' \
-        'c/--/(accelerated-node-selector accelerated-node-toleration accelerator criteria criteria-strict data deployer format gke-tcpxo-interfaces gpu help intent nodes os output platform profile recipe runtime-inventory selector service set set-file set-json shared-storage-class slurm-accounting-mode snapshot storage-class system-node-selector system-node-toleration version workload-gate workload-selector)/' \
+        'c/--/(accelerated-node-selector accelerated-node-toleration accelerator alone criteria criteria-strict data deployer format gke-tcpxo-interfaces gpu help ignore intent list-rules nodes os output platform profile recipe rule runtime-inventory selector service set set-file set-json shared-storage-class slurm-accounting-mode snapshot storage-class strict system-node-selector system-node-toleration version workload-gate workload-selector)/' \
         'c/-/(- d h o r s t)/' \
         'n/--service/(aks bcm eks generic gke k0s kind lke metal3 ocp oke rke2)/' \
         'n/--accelerator/(a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200)/' \
@@ -46,14 +46,14 @@ complete aicr \
         'n/-o/f/' \
         'n/--format/(yaml json table)/' \
         'n/-t/(yaml json table)/' \
-        'n/--format/(yaml json)/' \
-        'n/-t/(yaml json)/' \
+        'n/--format/(text json)/' \
+        'n/-t/(text json)/' \
         'n/--recipe/f/' \
         'n/-r/f/' \
         'n/--output/d/' \
         'n/-o/d/' \
         'n/--deployer/(helm)/' \
         'n/-d/(helm)/' \
-        'p/1/(recipe query bundle completion version)/' \
-        'p/2/(bash zsh fish tcsh)/' \
+        'p/1/(recipe query explain bundle lint schema completion version)/' \
+        'n/completion/(bash zsh fish tcsh)/' \
         'p/*/()/'

@@ -12,8 +12,11 @@ _shtab_aicr_commands() {
   local _commands=(
     bundle:'make a deployable bundle from a recipe'
     completion:'print a shell completion script'
+    explain:'say where a part of a recipe comes from'
+    lint:'judge a data directory, or the built-in catalogue'
     query:'print one value of a hydrated recipe'
     recipe:'resolve criteria to a recipe'
+    schema:'print the JSON Schema of a kind of document'
     version:'print the version'
   )
   _describe 'aicr commands' _commands
@@ -58,6 +61,56 @@ _shtab_aicr_completion_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_aicr_completion_defaults_added=0
 
+_shtab_aicr_explain_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--service[Kubernetes service\: eks, gke, aks, kind, \…]:NAME:(aks bcm eks generic gke k0s kind lke metal3 ocp oke rke2)"
+  {--accelerator,--gpu}"[GPU\: h100, gb200, b200, a100, \…]:NAME:(a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200)"
+  "--intent[training or inference]:NAME:(inference training)"
+  "--os[worker node OS\: ubuntu, cos, rhel, \…]:NAME:(amazonlinux cos ol rhel talos ubuntu)"
+  "--platform[workload platform\: kubeflow, dynamo, slurm, \…]:NAME:(dynamo kubeflow nim runai slurm)"
+  "--nodes[number of workers (advisory)]:N:"
+  "--criteria[RecipeCriteria file or address\; flags win]:FILE:_files"
+  {--snapshot,-s}"[Snapshot of the cluster\; flags win]:FILE:_files"
+  "--profile[value of the profile the recipe declares]:NAME=VALUE:"
+  "--slurm-accounting-mode[slurm recipes only]:MODE:"
+  "--runtime-inventory[enabled or disabled]:STATE:"
+  "--gke-tcpxo-interfaces[GKE H100 training\: eth1\=\<network\>,\…,eth8\=\<network\>]:LIST:"
+  "--data[directory laid over the built-in catalogue]:DIR:_files -/"
+  "--criteria-strict[accept only criteria values of the built-in catalogue]"
+  "*--set[override one value]:COMPONENT:PATH=TEXT:"
+  "*--set-json[override with a JSON value]:COMPONENT:PATH=JSON:"
+  "*--set-file[override with a YAML file]:COMPONENT:PATH=FILE:"
+  "*--system-node-selector[label of management nodes]:KEY=VALUE:"
+  "*--system-node-toleration[taint of management nodes]:KEY=VALUE:EFFECT:"
+  "*--accelerated-node-selector[label of GPU nodes]:KEY=VALUE:"
+  "*--accelerated-node-toleration[taint of GPU nodes]:KEY=VALUE:EFFECT:"
+  "*--workload-selector[label of training pods]:KEY=VALUE:"
+  "--workload-gate[taint that GPU nodes carry until they are ready]:KEY=VALUE:EFFECT:"
+  "--storage-class[class for block volumes]:NAME:"
+  "--shared-storage-class[class for shared volumes]:NAME:"
+  "--selector[the same as a flag, as aicr query has it]:PATH:"
+  {--format,-t}"[text (default) or json]:NAME:(text json)"
+  ":what to explain:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_explain_defaults_added=0
+
+_shtab_aicr_lint_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--data[the same as DIR]:DIR:_files -/"
+  "--alone[DIR is a whole catalogue, not laid over the built-in one]"
+  "--strict[warnings fail as errors do]"
+  "*--rule[run only these rules]:ID,…:"
+  "*--ignore[leave these rules out]:ID,…:"
+  {--format,-t}"[text (default) or json]:NAME:(yaml json table)"
+  "--list-rules[print the rules and end]"
+  ":a directory for --data\; without it, the built-in catalogue is judged:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_lint_defaults_added=0
+
 _shtab_aicr_query_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--service[Kubernetes service\: eks, gke, aks, kind, \…]:NAME:(aks bcm eks generic gke k0s kind lke metal3 ocp oke rke2)"
@@ -75,7 +128,7 @@ _shtab_aicr_query_options=(
   "--data[directory laid over the built-in catalogue]:DIR:_files -/"
   "--criteria-strict[accept only criteria values of the built-in catalogue]"
   "--selector[dotted path into the document, for example components.nfd.version\; \"\" for all]:PATH:"
-  {--format,-t}"[yaml (default) or json]:NAME:(yaml json)"
+  {--format,-t}"[yaml (default) or json]:NAME:(yaml json table)"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -103,6 +156,15 @@ _shtab_aicr_recipe_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_aicr_recipe_defaults_added=0
+
+_shtab_aicr_schema_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  {--output,-o}"[default\: stdout]:FILE:"
+  ":for example RecipeMixin:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_schema_defaults_added=0
 
 _shtab_aicr_version_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -132,8 +194,11 @@ _shtab_aicr() {
       case $line[1] in
         bundle) _arguments -C -s $_shtab_aicr_bundle_options ;;
         completion) _arguments -C -s $_shtab_aicr_completion_options ;;
+        explain) _arguments -C -s $_shtab_aicr_explain_options ;;
+        lint) _arguments -C -s $_shtab_aicr_lint_options ;;
         query) _arguments -C -s $_shtab_aicr_query_options ;;
         recipe) _arguments -C -s $_shtab_aicr_recipe_options ;;
+        schema) _arguments -C -s $_shtab_aicr_schema_options ;;
         version) _arguments -C -s $_shtab_aicr_version_options ;;
       esac
   esac
