@@ -79,3 +79,7 @@ docs: $(BIN)/.aicr-dev ## write generated pages and completion scripts again
 clean: ## remove what these targets made, except the virtual environment and downloaded tools
 	@rm -rf demo-out build dist htmlcov .coverage .pytest_cache .mypy_cache .ruff_cache \
 	  .hypothesis .import_linter_cache
+
+.PHONY: catalogue-report
+catalogue-report: $(BIN)/.aicr-dev ## count the catalogue, its sources and what is unknown; write docs/catalogue/report.md
+	@$(BIN)/python -m tools.catalogue_report

@@ -57,7 +57,9 @@ def main() -> int:
         return 0
     if not check:
         PAGE.write_text(text, encoding="utf-8", newline="\n")
-    print(f"docs: docs/lint.md {'is stale: run python -m tools.gen_lint_page' if check else 'written'}")
+    print(
+        f"docs: docs/lint.md {'is stale: run python -m tools.gen_lint_page' if check else 'written'}"
+    )
     return 1 if check else 0
 
 

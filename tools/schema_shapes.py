@@ -3,7 +3,7 @@
 The product's own TypedDicts (``aicr.catalog.types``, ``aicr.recipe.types``) describe what it works
 with; a file that a person writes also has a header, and maps whose keys are known although the product
 passes them on. Both are TypedDicts too, so that ``tools/gen_schemas.py`` needs one walk.
-Sources: recipe spec 1.8, 2.4, 3.1 to 3.9, 4.1; validators spec 2.1 and 8.2.
+Sources: recipe spec 1.8, 2.4, 3.1 to 3.9, 4.1; bundler spec 9.1; validators spec 2.1 and 8.2.
 """
 
 from __future__ import annotations
@@ -209,9 +209,9 @@ class UpgradeStep(TypedDict):
 
 
 class DeployerSteps(TypedDict):
-    """Steps for some deployers."""
+    """Steps for some deployers; without deployers, for all that no other entry names."""
 
-    deployers: list[str]
+    deployers: NotRequired[list[str]]
     steps: list[UpgradeStep]
 
 
@@ -228,8 +228,8 @@ Transition = TypedDict(
         "reversibleNotes": NotRequired[str],
         "affectedResources": NotRequired[list[GroupKinds]],
         "stepsByDeployer": NotRequired[list[DeployerSteps]],
-        "verifiedBy": NotRequired[Any],
-        "references": NotRequired[Any],
+        "verifiedBy": NotRequired[str],
+        "references": NotRequired[list[str]],
     },
 )
 

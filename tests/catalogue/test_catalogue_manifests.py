@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.catalogue.catalogue_files import RECIPES
+from tests.catalogue.catalogue_files import RECIPES, load
 
 from aicr.bundle.gotemplate import render
+from aicr.values.merge import deep_merge
 
 MANIFESTS = {
     f"{path.parent.parent.name}/{path.name}": path
@@ -30,18 +31,28 @@ FULL: dict[str, Any] = {
     "labelKey": "aicr.run/dra",
     "labelValue": "true",
     "tcpxoInterfaces": INTERFACES,
+    "driver": {"enabled": False, "kernelModuleConfig": {"name": "nvidia-kernel-module-params"}},
+    "toolkit": {"enabled": False},
+    "nvidiaDriver": {"driverType": "gpu"},
 }
 OPTIONAL = {
     "dra-node-labeler/labeler.yaml",
     "gcp-driver-installer/installer.yaml",
-    "gpu-operator/dcgm-exporter.yaml",
+    "gpu-operator/kernel-module-params.yaml",
+    "gpu-operator/nvidia-driver.yaml",
+    "gpu-operator/peermem-loader-aks.yaml",
+    "gpu-operator/toolkit-hardening-aks.yaml",
 }
+#: A queue of the component's own lies where people look for one.
+ELSEWHERE = {"kueue/local-queue.yaml": "default"}
 
 
 def _objects(name: str, values: dict[str, Any]) -> list[dict[str, Any]]:
     component = name.partition("/")[0]
+    own = RECIPES / "components" / component / "values.yaml"
+    base = load(own) if own.is_file() else {}
     data = {
-        "Values": {component: values},
+        "Values": {component: deep_merge(base, values, null_deletes=True)},
         "Release": {"Namespace": "somewhere", "Service": "Helm"},
         "Chart": {"Name": component, "Version": "0.1.0"},
     }
@@ -60,7 +71,8 @@ def test_a_manifest_renders_to_named_objects(name: str, values: dict[str, Any]) 
         assert item["kind"]
         assert item["metadata"]["name"]
         assert "helm.sh/hook" not in item["metadata"].get("annotations", {})
-        assert item["metadata"].get("namespace", "somewhere") == "somewhere"
+        place = ELSEWHERE.get(name, "somewhere")
+        assert item["metadata"].get("namespace", place) == place
 
 
 @pytest.mark.parametrize("name", sorted(OPTIONAL))
@@ -78,6 +90,48 @@ def test_the_tcpxo_runtime_puts_the_default_network_before_the_eight_gpu_network
     found = json.loads(annotations["networking.gke.io/interfaces"])
     assert found == [{"interfaceName": "eth0", "network": "default"}, *INTERFACES]
     assert annotations["networking.gke.io/default-interface"] == "eth0"
+
+
+@pytest.mark.parametrize(
+    "name", ["tuning.yaml", "tuning-generic.yaml", "tuning-gb300.yaml", "tuning-rke2.yaml"]
+)
+def test_tuning_can_be_left_out(name: str) -> None:
+    """tuningEnabled=false leaves the tuned profile out, and no package waits for what is left out."""
+    objects = _objects(f"nodewright-customizations/{name}", {**NEEDED, "tuningEnabled": False})
+    packages = {key: value for item in objects for key, value in item["spec"]["packages"].items()}
+    assert "nvidia-tuned" not in packages
+    waited = {key for package in packages.values() for key in package.get("dependsOn", {})}
+    assert waited <= set(packages)
+    assert bool(objects) == (name == "tuning.yaml")
+
+
+def test_rke2_nodes_without_a_gpu_are_never_changed() -> None:
+    """Without a selector the profile that reboots is limited to nodes that show a GPU."""
+    (tuning,) = _objects("nodewright-customizations/tuning-rke2.yaml", NEEDED)
+    assert tuning["spec"]["nodeSelectors"]["matchLabels"] == {"nvidia.com/gpu.present": "true"}
+    assert tuning["spec"]["interruptionBudget"] == {"count": 1}
+
+
+def test_the_cluster_policy_of_openshift_follows_the_values() -> None:
+    """What is set under the chart's names stands in the object."""
+    (policy,) = _objects("gpu-operator-ocp/cluster-policy.yaml", {"driver": {"enabled": False}})
+    assert policy["spec"]["driver"] == {"enabled": False, "rdma": {"enabled": True}}
+    assert policy["spec"]["hostPaths"] == {"driverInstallDir": "/run/nvidia/driver"}
+
+
+def test_a_subscription_names_a_channel_only_where_one_is_known() -> None:
+    """An unknown channel is absent, so the catalogue's default applies."""
+    channels = {}
+    for component in ("cert-manager", "gpu-operator", "network-operator", "nfd"):
+        (item,) = _objects(f"{component}-ocp-olm/subscription.yaml", {})
+        channels[component] = item["spec"].get("channel")
+        assert item["spec"]["sourceNamespace"] == "openshift-marketplace"
+    assert channels == {
+        "cert-manager": "stable-v1",
+        "gpu-operator": None,
+        "network-operator": None,
+        "nfd": "stable",
+    }
 
 
 def test_the_gateway_is_open_to_the_allowed_ranges_only() -> None:

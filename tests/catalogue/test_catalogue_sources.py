@@ -8,12 +8,13 @@ import pytest
 from tests.catalogue.catalogue_files import (
     RECIPES,
     SOURCES,
-    leaf_paths,
     load,
-    named_objects,
+    mixins,
     overlays,
     registry,
+    upgrades,
 )
+from tools.catalogue_report import leaf_paths, named_objects
 
 DATA: dict[str, Any] = load(SOURCES)
 COMPONENTS: dict[str, Any] = DATA["components"]
@@ -22,8 +23,10 @@ REGISTRY = registry()
 
 def _cited(value: Any) -> set[str]:
     if isinstance(value, dict):
-        return set().union(*map(_cited, value.values()))
-    return set(value) if isinstance(value, list) else {value}
+        value = list(value.values())
+    if isinstance(value, list):
+        return set().union(*map(_cited, value))
+    return {value}
 
 
 def test_every_component_has_an_entry_and_no_entry_is_left_over() -> None:
@@ -63,15 +66,21 @@ def test_every_manifest_has_a_source(name: str) -> None:
     assert all(stated.values())
 
 
-def test_every_overlay_has_a_source() -> None:
-    """Constraints, thresholds and overrides of an overlay rest on at least one source."""
-    assert sorted(DATA["overlays"]) == sorted(overlays())
-    assert all(DATA["overlays"].values())
+def test_every_overlay_and_every_mixin_has_a_source() -> None:
+    """Constraints, thresholds and overrides rest on at least one source."""
+    for kind, names in (("overlays", overlays()), ("mixins", mixins())):
+        assert sorted(DATA[kind]) == sorted(names)
+        assert all(DATA[kind].values())
+
+
+def test_every_upgrade_record_has_a_source() -> None:
+    """A record is a claim about a third party's release."""
+    assert {name for name in COMPONENTS if "upgrades" in COMPONENTS[name]} == set(upgrades())
 
 
 def test_what_is_cited_is_declared_and_what_is_declared_is_cited() -> None:
     """No dangling citation and no unused source."""
-    used = _cited({"components": COMPONENTS, "overlays": DATA["overlays"]})
+    used = _cited([COMPONENTS, DATA["overlays"], DATA["mixins"]])
     assert used == set(DATA["sources"])
 
 

@@ -35,7 +35,7 @@ class Result(NamedTuple):
 
     def refused(self, status: int, *words: str) -> None:
         """Assert that the run failed with this status, said these words and printed nothing else."""
-        assert self.status == status, self
+        assert self.status == status, f"exit {self.status}\n{self.err}"
         assert self.out == ""
         for word in words:
             assert word in self.err, f"{word!r} is not in:\n{self.err}"

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 from tests.cli.program import (
@@ -60,6 +61,21 @@ def finish(process: Process) -> Result:
     """Wait for the end, and look at what was said as every run is looked at."""
     out, err = process.communicate(timeout=60)
     return checked(Result(process.returncode, out, err))
+
+
+def reader_of(pipe: Path, process: Process) -> TextIO:
+    """The pipe, open for writing, as soon as the process waits at its other end."""
+    while process.poll() is None:
+        try:
+            descriptor = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            time.sleep(0.001)
+        else:
+            os.set_blocking(descriptor, True)
+            return os.fdopen(descriptor, "w", encoding="utf-8")
+    pytest.fail(f"the program ended before it read: {finish(process)}")
 
 
 def stopped_while_writing(process: Process, folder: Path) -> bool:
@@ -118,7 +134,7 @@ def test_a_signal_while_the_input_is_awaited_ends_the_run(
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     process = start("bundle", "-r", pipe, "-o", tmp_path / "out")
-    with pipe.open("w"):  # opens once the program waits at the other end
+    with reader_of(pipe, process):
         process.send_signal(number)
         found = finish(process)
     assert found.status == {signal.SIGINT: 130, signal.SIGTERM: 143}[number]
@@ -143,7 +159,7 @@ def test_a_signal_at_any_moment_leaves_the_old_bundle_or_the_new_one(
         pipe = tmp_path / f"pipe-{milliseconds}"
         os.mkfifo(pipe)
         process = start("bundle", "-r", pipe, "-o", target)
-        with pipe.open("w") as stream:
+        with reader_of(pipe, process) as stream:
             stream.write(recipe_text)
         time.sleep(milliseconds / 1000)
         process.send_signal(signal.SIGINT)

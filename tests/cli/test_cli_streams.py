@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -29,7 +30,7 @@ def test_stdout_holds_the_document_and_nothing_else(chosen: str) -> None:
     """A script can parse stdout; the summary is on stderr."""
     found = aicr("recipe", *EKS, "--format", chosen)
     assert found.status == 0
-    assert found.err == "recipe: 14 components from 8 overlays\n"
+    assert re.fullmatch(r"recipe: \d+ components from \d+ overlays\n", found.err)
     if chosen == "table":
         assert found.out.startswith("FIELD")
     else:

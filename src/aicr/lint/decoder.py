@@ -196,6 +196,44 @@ def without_unknown_phases(decoder: CollectingDecoder) -> None:
     decoder.value = {**decoder.value, "spec": {**spec, "validation": known}}
 
 
+def without_odd_shapes(entry: Any) -> Any:
+    """A registry entry without the blocks that are no such blocks.
+
+    The decoder looks into scheduling and validations but hands them on as they are, because it raises
+    otherwise. Here it did not raise, and what reads the entry later expects the right types.
+    """
+    kept = dict(entry)
+    if "nodeScheduling" in kept:
+        scheduling = _as_map(kept["nodeScheduling"])
+        kept["nodeScheduling"] = {
+            **{tier: _paths(scheduling.get(tier)) for tier in ("system", "accelerated")},
+            "nodeCountPaths": _texts(scheduling.get("nodeCountPaths")),
+        }
+    if "podScheduling" in kept:
+        workload = _as_map(_as_map(kept["podScheduling"]).get("workload"))
+        kept["podScheduling"] = {"workload": _paths(workload)}
+    if "validations" in kept:
+        blocks = kept["validations"] if isinstance(kept["validations"], list) else []
+        kept["validations"] = [block for block in blocks if isinstance(block, dict)]
+    return kept
+
+
+def _as_map(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _texts(value: Any) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+def _paths(value: Any) -> dict[str, Any]:
+    """A block of path lists and switches."""
+    return {
+        key: item if isinstance(item, bool) else _texts(item)
+        for key, item in _as_map(value).items()
+    }
+
+
 def problem_of(error: AicrError, fallback: str) -> Problem:
     """The innermost reason of an error, at the innermost place its chain names."""
     chain = error.chain()

@@ -26,6 +26,7 @@ from aicr.lint.decoder import (
     SHAPE,
     CollectingDecoder,
     problem_of,
+    without_odd_shapes,
     without_unknown_phases,
 )
 from aicr.lint.findings import Problem
@@ -243,6 +244,7 @@ class Reading:
             ]
             decoder.value = {**value, "components": components}
             self.entries = decode.registry_entries(decoder)
+        self.entries = [without_odd_shapes(entry) for entry in self.entries]
         self.noted += decoder.noted
 
     def _legacy(self, kind: str, version: object, positions: Positions) -> None:

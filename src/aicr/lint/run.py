@@ -86,7 +86,7 @@ def _lint_over(root: str, rules: list[Rule], net: bool) -> Report:
     lower = Reading(builtin_files(), data=False)
     found = _findings(Ground(lower, Reading(files, data=True)), rules)
     if not all(_inside(finding, files) for finding in found):
-        own = set(_findings(Ground(Reading(builtin_files(), data=False)), rules))
+        own = set(_findings(Ground(lower), rules))
         found = [f for f in found if _inside(f, files) or f not in own]
     if net and not _has_errors(found):
         found += _refused(lambda: load.overlaid(_alone(lower.files.root), root), files)

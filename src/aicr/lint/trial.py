@@ -55,6 +55,17 @@ UNRESOLVABLE = "recipe-unresolvable"
 #: A choice that stands for the one a person with eight GPU networks makes.
 _INTERFACES = [{"interfaceName": f"eth{n}", "network": f"gpu-nic-{n}"} for n in range(1, 9)]
 _SHOWN = 3
+#: Fields of a ref that decide what its manifests look like; equal ones are rendered once.
+_RENDERED_BY = (
+    "name",
+    "namespace",
+    "chart",
+    "version",
+    "valuesFile",
+    "overrides",
+    "manifestFiles",
+    "preManifestFiles",
+)
 
 
 class Trials:
@@ -68,7 +79,7 @@ class Trials:
         self.ground = ground
         self.found: dict[tuple[str, str, str], tuple[str, list[str]]] = {}
         self._overlay = ""
-        self._rendered: set[tuple[str, str, str]] = set()
+        self._rendered: set[str] = set()
         self._scheduling = parse_scheduling(BundleOptions())
         self._parsed: dict[str, bool] = {}
         for path in ground.tree.paths():
@@ -212,8 +223,12 @@ class Trials:
         """Values of a component and its manifests, as a bundle without flags would have them."""
         name = ref["name"]
         files = [*(ref.get("manifestFiles") or ()), *(ref.get("preManifestFiles") or ())]
-        if ref.get("valuesFile") and not catalog.tree.exists(ref["valuesFile"]):
+        if not files or (ref.get("valuesFile") and not catalog.tree.exists(ref["valuesFile"])):
             return
+        key = repr([ref.get(field) for field in _RENDERED_BY])
+        if key in self._rendered:
+            return
+        self._rendered.add(key)
         try:
             values = resolve_values(ref, catalog.tree)
         except AicrError as error:
@@ -230,10 +245,8 @@ class Trials:
         ):
             return
         for path in files:
-            key = (path, name, repr((ref.get("namespace"), ref.get("version"), target.values)))
-            if key in self._rendered or not catalog.tree.exists(path) or not self._parse(path):
+            if not catalog.tree.exists(path) or not self._parse(path):
                 continue
-            self._rendered.add(key)
             place = self.ground.tree.place(path)
             try:
                 text = render_manifest(
