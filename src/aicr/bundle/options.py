@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 
 from aicr.errors import invalid, nearest
+from aicr.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class BundleOptions:
         nodes: int = 0,
         storage_class: str = "",
         shared_storage_class: str = "",
-        version: str = "dev",
+        version: str = __version__,
         data_files: Mapping[str, bytes] | None = None,
     ) -> None:
         self.deployer = deployer

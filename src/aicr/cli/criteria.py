@@ -1,10 +1,13 @@
-"""Criteria from flags, a criteria file and a snapshot, in that order of precedence (recipe spec 1.10)."""
+"""Criteria from flags, a criteria file, a config file and a snapshot, in that order of precedence.
+
+Source: recipe spec 1.10 and 6.5.
+"""
 
 from __future__ import annotations
 
 from aicr.catalog.criteria_values import FIELDS
 from aicr.catalog.fields import CRITERIA_STRINGS
-from aicr.cli.arguments import Parser, whole_number
+from aicr.cli.arguments import Once, Parser, Switch, whole_number
 from aicr.cli.catalogs import load_catalog
 from aicr.cli.sources import read_input
 from aicr.errors import AicrError, invalid
@@ -29,11 +32,7 @@ NO_CRITERIA = (
 def add_flags(parser: Parser) -> None:
     """The flags by which a person says what they have."""
     group = parser.add_argument_group("criteria")
-    _once(group, "--service", metavar="NAME", help="Kubernetes service: eks, gke, aks, kind, …")
-    _once(group, "--accelerator", "--gpu", metavar="NAME", help="GPU: h100, gb200, b200, a100, …")
-    _once(group, "--intent", metavar="NAME", help="training or inference")
-    _once(group, "--os", metavar="NAME", help="worker node OS: ubuntu, cos, rhel, …")
-    _once(group, "--platform", metavar="NAME", help="workload platform: kubeflow, dynamo, slurm, …")
+    add_words(group)
     _once(group, "--nodes", metavar="N", type=whole_number, help="number of workers (advisory)")
     _once(group, "--criteria", metavar="FILE", help="RecipeCriteria file or address; flags win")
     _once(group, "--snapshot", "-s", metavar="FILE", help="Snapshot of the cluster; flags win")
@@ -49,18 +48,38 @@ def add_flags(parser: Parser) -> None:
         metavar="LIST",
         help="GKE H100 training: eth1=<network>,…,eth8=<network>",
     )
-    data = parser.add_argument_group("catalogue")
+    add_catalogue(parser)
+
+
+def add_words(group: Any) -> None:
+    """The flags of the five words."""
+    _once(group, "--service", metavar="NAME", help="Kubernetes service: eks, gke, aks, kind, …")
+    _once(group, "--accelerator", "--gpu", metavar="NAME", help="GPU: h100, gb200, b200, a100, …")
+    _once(group, "--intent", metavar="NAME", help="training or inference")
+    _once(group, "--os", metavar="NAME", help="worker node OS: ubuntu, cos, rhel, …")
+    _once(group, "--platform", metavar="NAME", help="workload platform: kubeflow, dynamo, slurm, …")
+
+def add_catalogue(parser: Parser) -> None:
+    """The flags by which a person says which catalogue is meant, and the file that may say it all."""
+    data = parser.add_argument_group("catalogue and config file")
     _once(data, "--data", metavar="DIR", help="directory laid over the built-in catalogue")
     data.add_argument(
         "--criteria-strict",
-        action="store_true",
+        action=Switch,
+        const=True,
         help="accept only criteria values of the built-in catalogue",
     )
+    data.add_argument(
+        "--no-criteria-strict",
+        action=Switch,
+        const=False,
+        dest="criteria_strict",
+        help="accept those of --data as well, whatever the config file says (default)",
+    )
+    _once(data, "--config", metavar="FILE", help="AICRConfig file or address; flags win")
 
 
 def _once(group: Any, *flags: str, **options: Any) -> None:
-    from aicr.cli.arguments import Once
-
     group.add_argument(*flags, action=Once, **options)
 
 
@@ -70,16 +89,22 @@ def resolve_arguments(arguments: argparse.Namespace, console: Console) -> Recipe
     Raises:
         AicrError: everything that is wrong with flags, files, criteria or the combination.
     """
-    import os
-
     catalog = load_catalog(arguments, console)
-    strict = arguments.criteria_strict or os.environ.get(
-        "AICR_CRITERIA_STRICT", ""
-    ).strip().lower() in ("1", "true", "yes", "on")
-    stated = _from_flags(arguments, catalog, strict)
+    strict = is_strict(arguments)
+    stated: dict[str, Any] = words_of(arguments, catalog, strict)
+    said = {field: f"--{field} {word}" for field, word in stated.items()}
+    if arguments.nodes is not None and arguments.nodes > 0:
+        stated["nodes"] = arguments.nodes
     if arguments.criteria is not None:
-        for field, value in _from_file(arguments.criteria, catalog, strict, console).items():
-            stated.setdefault(field, value)
+        found = _from_file(arguments.criteria, catalog, strict, console)
+        _add(found, arguments.criteria, stated, said)
+    configured = getattr(arguments, "configured", None)
+    if configured is not None:
+        found = _from_config(configured, catalog, strict)
+        for field in found:
+            if field in stated and normal(field, found[field]) != normal(field, stated[field]):
+                console.say(f"{_shown(said, field)} wins over the {field} of {configured.source}")
+        _add(found, configured.source, stated, said)
     snapshot, detected = _from_snapshot(arguments.snapshot, console)
     derived = []
     for field, value in detected.items():
@@ -87,7 +112,7 @@ def resolve_arguments(arguments: argparse.Namespace, console: Console) -> Recipe
             stated[field] = value
             derived.append(field)
         elif field in FIELDS and normalise(field, stated[field]) != value:
-            console.warn(f"--{field} {stated[field]} overrides what the snapshot says ({value})")
+            console.warn(f"{said[field]} overrides what the snapshot says ({value})")
     criteria = Criteria(**stated)
     check_not_empty(criteria, NO_CRITERIA)
     try:

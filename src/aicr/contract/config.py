@@ -96,14 +96,17 @@ class _Walk:
         self.positions = positions
 
     def check(self, value: Any, kind: Any, path: Path) -> None:
-        """Refuse *value* unless it is of *kind*; nothing is right for every kind but text."""
-        if value is None and kind is not str:
+        """Refuse *value* unless it is of *kind*; a key with nothing behind it is absent."""
+        if value is None:
             return
         if is_typeddict(kind):
             self.block(value, get_type_hints(kind), path)
         elif get_origin(kind) is list:
             self.expect(value, list, "a list", path)
             for index, item in enumerate(value):
+                if item is None:
+                    place = self.positions.where((*path, index))
+                    raise invalid(f"{dotted((*path, index))} is empty", where=place)
                 self.check(item, get_args(kind)[0], (*path, index))
         elif get_origin(kind) is dict:
             self.expect(value, dict, "a map", path)
@@ -115,7 +118,7 @@ class _Walk:
             self.expect(value, bool, "true or false", path)
         elif kind is int:
             self.number(value, path)
-        elif value is not None:
+        else:
             self.duration(self.text(value, path), path)
 
     def block(self, value: Any, fields: dict[str, Any], path: Path) -> None:

@@ -89,7 +89,16 @@ def filter_leaves(
     for leaf in leaves:
         failed = False
         for constraint in catalog.overlays[leaf]["spec"].get("constraints") or ():
-            found = failure(constraint, snapshot)
+            try:
+                found = failure(constraint, snapshot)
+            except AicrError as error:
+                place = catalog.tree.place(catalog.overlays[leaf]["path"])
+                raise AicrError(
+                    error.code,
+                    f'overlay "{leaf}" cannot be judged by this snapshot',
+                    where=place,
+                    hint=error.hint,
+                ) from error
             if found is not None:
                 failed = True
                 verdicts.warnings.append(_warning(leaf, constraint, *found))

@@ -191,7 +191,12 @@ def check_against_snapshot(profile: Profile, value: str, snapshot: Any) -> None:
                         f"unavailable",
                         hint="collect a snapshot that holds it, or select another profile value",
                     ) from error
-                raise
+                raise AicrError(
+                    error.code,
+                    f'{label} cannot be validated: constraint "{constraint["name"]}" '
+                    f"({constraint['value']}) cannot be evaluated on this snapshot",
+                    hint=error.hint,
+                ) from error
             if not outcome.passed:
                 raise invalid(
                     f'{label} constraint "{constraint["name"]}" failed: expected '

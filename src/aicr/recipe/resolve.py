@@ -102,6 +102,10 @@ def resolve(
             problems; NOT_FOUND for an unknown mixin; what a constraint that cannot be evaluated gave.
     """
     words.check(criteria, catalog, strict=strict)
+    if snapshot is not None:
+        from aicr.snapshot.document import validate
+
+        validate(snapshot, "snapshot")
     options = {
         "snapshot": snapshot,
         "coverage": coverage,

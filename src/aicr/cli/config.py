@@ -1,0 +1,200 @@
+"""``--config``: flags that were not given get their values from an AICRConfig file.
+
+A flag wins over the file, and says so; lists are replaced and never joined (recipe spec 6.5, bundler
+spec 1.6). The commands go on reading their flags; what a flag would be blamed for is told of the place in
+the file instead. Criteria rank between flags and a snapshot, so ``cli.criteria`` takes them from
+``arguments.configured`` itself.
+
+Loaded only when the flag is given.
+"""
+
+from __future__ import annotations
+
+import re
+
+from aicr.cli.sources import read_input
+from aicr.contract.config import Config, dotted, load
+from aicr.errors import AicrError, invalid
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+    from typing import Any, Final
+
+    from aicr.cli.console import Console
+
+    Place = tuple[str, ...]
+
+#: Flag -> where its value stands below ``spec``. The order is that of the messages.
+_CATALOGUE: Final[dict[str, Place]] = {
+    "--data": ("recipe", "data"),
+    "--criteria-strict": ("recipe", "criteriaStrict"),
+}
+_RECIPE: Final[dict[str, Place]] = {
+    **_CATALOGUE,
+    "--snapshot": ("recipe", "input", "snapshot"),
+    "--profile": ("recipe", "profile"),
+    "--slurm-accounting-mode": ("recipe", "configuration", "slurm", "accounting", "mode"),
+    "--runtime-inventory": ("recipe", "configuration", "runtimeInventory"),
+    "--gke-tcpxo-interfaces": ("recipe", "configuration", "gke", "tcpxoInterfaces"),
+}
+_RECIPE_OUTPUT: Final[dict[str, Place]] = {
+    "--output": ("recipe", "output", "path"),
+    "--format": ("recipe", "output", "format"),
+}
+_VALUES: Final[dict[str, Place]] = {
+    "--set": ("bundle", "deployment", "set"),
+    "--dynamic": ("bundle", "deployment", "dynamic"),
+    "--system-node-selector": ("bundle", "scheduling", "systemNodeSelector"),
+    "--system-node-toleration": ("bundle", "scheduling", "systemNodeTolerations"),
+    "--accelerated-node-selector": ("bundle", "scheduling", "acceleratedNodeSelector"),
+    "--accelerated-node-toleration": ("bundle", "scheduling", "acceleratedNodeTolerations"),
+    "--workload-gate": ("bundle", "scheduling", "workloadGate"),
+    "--workload-selector": ("bundle", "scheduling", "workloadSelector"),
+    "--nodes": ("bundle", "scheduling", "nodes"),
+    "--storage-class": ("bundle", "scheduling", "storageClass"),
+    "--shared-storage-class": ("bundle", "scheduling", "sharedStorageClass"),
+    "--dra-eviction-node-label": ("bundle", "scheduling", "draEvictionNodeLabel"),
+}
+_BUNDLE: Final[dict[str, Place]] = {
+    "--data": ("recipe", "data"),
+    "--recipe": ("bundle", "input", "recipe"),
+    "--output": ("bundle", "output", "target"),
+    "--image-refs": ("bundle", "output", "imageRefs"),
+    "--deployer": ("bundle", "deployment", "deployer"),
+    "--repo": ("bundle", "deployment", "repo"),
+    "--vendor-charts": ("bundle", "deployment", "vendorCharts"),
+    "--app-name": ("bundle", "deployment", "appName"),
+    **_VALUES,
+    "--attest": ("bundle", "attestation", "enabled"),
+    "--certificate-identity-regexp": ("bundle", "attestation", "certificateIdentityRegexp"),
+    "--oidc-device-flow": ("bundle", "attestation", "oidcDeviceFlow"),
+    "--fulcio-url": ("bundle", "attestation", "fulcioURL"),
+    "--rekor-url": ("bundle", "attestation", "rekorURL"),
+    "--signing-key": ("bundle", "attestation", "signingKey"),
+    "--insecure-tls": ("bundle", "registry", "insecureTLS"),
+    "--plain-http": ("bundle", "registry", "plainHTTP"),
+}
+
+#: Command -> its flags, the section it is about, and whether it must take all that the file says.
+COMMANDS: Final[dict[str, tuple[dict[str, Place], str, bool]]] = {
+    "recipe": ({**_RECIPE, **_RECIPE_OUTPUT}, "recipe", True),
+    "recipe list": (_CATALOGUE, "recipe", False),
+    "query": (_RECIPE, "recipe", True),
+    # The node count of a recipe's criteria is the flag that both sections have.
+    "explain": (
+        {**_RECIPE, **{flag: place for flag, place in _VALUES.items() if flag != "--nodes"}},
+        "recipe",
+        False,
+    ),
+    "bundle": (_BUNDLE, "bundle", True),
+}
+
+#: A blank here is not "unset" but a mistake that has a message of its own (bundler spec 1.1).
+_BLANK_IS_SAID: Final = ("--storage-class", "--shared-storage-class")
+
+
+class Configured:
+    """What a config file gave to one command line.
+
+    Attributes:
+        source: the name of the file.
+        criteria: ``spec.recipe.criteria`` without empty words.
+        gpu_nodes: ``spec.bundle.scheduling.nodes``, 0 when absent.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.source = config.source
+        found = config.get("recipe", "criteria") or {}
+        self.criteria: dict[str, Any] = {key: value for key, value in found.items() if value}
+        self.gpu_nodes: int = config.get("bundle", "scheduling", "nodes") or 0
+        self._config = config
+        self._taken: dict[str, Place] = {}
+
+    def where(self, field: str) -> str:
+        """``file:line:column`` of a criterion."""
+        return self._config.where("recipe", "criteria", field)
+
+    def fill(self, arguments: argparse.Namespace, flag: str, place: Place) -> str:
+        """Give a flag the value of the file, unless it was given on the command line.
+
+        Returns a line for people when the flag wins over another value, else "".
+        """
+        value = self._config.get(*place)
+        if value is None or (value == "" and flag not in _BLANK_IS_SAID):
+            return ""
+        given, name = vars(arguments), _name(flag)
+        if isinstance(value, dict):
+            value = [f"{key}={label}" for key, label in value.items()]
+        if _is_given(given, name):
+            wins = given[name] != value
+            return f"{flag} wins over {dotted(('spec', *place))} of {self.source}" if wins else ""
+        given[name] = value
+        self._taken[flag] = place
+        return ""
+
+    def check_none(self, command: str, flag: str, place: Place) -> None:
+        """Refuse a value for which the command has no flag, so that it cannot be lost unseen.
+
+        Raises:
+            AicrError: INVALID_REQUEST with the place of the value.
+        """
+        value = self._config.get(*place)
+        if value:
+            raise invalid(
+                f"{dotted(('spec', *place))} is set, and this version of aicr {command} has no {flag}",
+                where=self._config.where(*place),
+                hint="take it out of the file: it could not have its effect",
+            )
+
+    def blame(self, error: AicrError) -> None:
+        """Rewrite an error, in place, that names a flag whose value stands in the file."""
+        for link in error.chain():
+            for flag, place in self._taken.items():
+                name = re.compile(rf"(?<![-\w]){flag}(?![-\w])")
+                if name.fullmatch(link.where):
+                    link.where = self._config.where(*place)
+                link.message = name.sub(dotted(("spec", *place)), link.message)
+
+
+def run(
+    command: str,
+    execute: Callable[[argparse.Namespace, Console], int],
+    arguments: argparse.Namespace,
+    console: Console,
+) -> int:
+    """Fill *arguments* from the file that ``--config`` names, then run the command.
+
+    Raises:
+        AicrError: what is wrong with the file; what the command raises.
+    """
+    config = load(read_input(arguments.config, what="config file"), arguments.config)
+    if config.notice:
+        console.warn(config.notice)
+    flags, section, whole = COMMANDS[command]
+    if config.get(section) is None:
+        console.warn(f"{config.source} has no spec.{section}, which is what aicr {command} reads")
+    configured = Configured(config)
+    for flag, place in flags.items():
+        if _name(flag) in arguments:
+            said = configured.fill(arguments, flag, place)
+            if said:
+                console.say(said)
+        elif whole:
+            configured.check_none(command, flag, place)
+    arguments.configured = configured
+    try:
+        return execute(arguments, console)
+    except AicrError as error:
+        configured.blame(error)
+        raise
+
+
+def _name(flag: str) -> str:
+    return flag[2:].replace("-", "_")
+
+
+def _is_given(given: dict[str, Any], name: str) -> bool:
+    """Whether a flag was on the command line: an empty list and a switch that is off were not."""
+    return name in given.get("_given", ()) or given[name] not in (None, False, [])
