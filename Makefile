@@ -73,6 +73,9 @@ conformance: kit $(BIN)/.aicr-dev ## compare with the golden outputs of v0.11.1 
 
 docs: $(BIN)/.aicr-dev ## write generated pages and completion scripts again
 	@$(BIN)/python tools/gen_docs.py
+	@echo "make: schemas and the page of lint rules"
+	@$(BIN)/python -m tools.gen_schemas
+	@$(BIN)/python -m tools.gen_lint_page
 	@echo "make: completion scripts"
 	@$(BIN)/python tools/make_completions.py
 

@@ -18,10 +18,11 @@ import shtab
 
 from aicr.bundle.deployers import names
 from aicr.catalog.criteria_values import FIELDS, VALUES
-from aicr.cli import explain, query
+from aicr.cli import explain, query, recipe_list
 from aicr.cli.completion import SHELLS
 from aicr.cli.formats import FORMATS
-from aicr.cli.main import COMMANDS
+from aicr.cli.main import COMMANDS, SUBCOMMANDS
+from aicr.recipe.graph import FORMS
 
 FOLDER: Final = Path(__file__).parent.parent / "src" / "aicr" / "cli" / "completions"
 
@@ -30,7 +31,9 @@ PATHS: Final[dict[tuple[str, str], object]] = {
     ("", "recipe"): shtab.FILE,
     ("", "criteria"): shtab.FILE,
     ("", "snapshot"): shtab.FILE,
+    ("", "config"): shtab.FILE,
     ("", "data"): shtab.DIRECTORY,
+    ("", "paths"): shtab.FILE,
     ("recipe", "output"): shtab.FILE,
     ("bundle", "output"): shtab.DIRECTORY,
 }
@@ -39,9 +42,14 @@ PATHS: Final[dict[tuple[str, str], object]] = {
 def choices(command: str) -> dict[str, tuple[str, ...]]:
     """Words that a flag or argument takes, by destination."""
     found = {field: tuple(VALUES[field]) for field in FIELDS}
-    own = {"query": query.FORMATS, "explain": explain.FORMATS}
+    own = {
+        "query": query.FORMATS,
+        "explain": explain.FORMATS,
+        "recipe list": recipe_list.FORMATS,
+    }
     found["format"] = own.get(command, FORMATS)
     found["shell"] = SHELLS
+    found["graph"] = FORMS
     found["deployer"] = tuple(names())
     return found
 
@@ -52,16 +60,29 @@ def full_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="store_true", help="print the version")
     commands = parser.add_subparsers(dest="command")
     for name, (module, line) in COMMANDS.items():
-        own = importlib.import_module(module).parser()
-        words = choices(name)
-        for action in own._actions:
-            if action.dest in words:
-                action.choices = words[action.dest]
-            path = PATHS.get((name, action.dest)) or PATHS.get(("", action.dest))
-            if path is not None:
-                action.complete = path
-        commands.add_parser(name, help=line, parents=[own], add_help=False)
+        own = command_parser(name, module)
+        added = commands.add_parser(name, help=line, parents=[own], add_help=False)
+        below = {full: entry for full, entry in SUBCOMMANDS.items() if full.startswith(f"{name} ")}
+        if below:
+            seconds = added.add_subparsers()
+            for full, (second, about) in below.items():
+                own = command_parser(full, second)
+                word = full.partition(" ")[2]
+                seconds.add_parser(word, help=about, parents=[own], add_help=False)
     return parser
+
+
+def command_parser(name: str, module: str) -> argparse.ArgumentParser:
+    """The parser of one command, with what a shell may offer."""
+    own: argparse.ArgumentParser = importlib.import_module(module).parser()
+    words = choices(name)
+    for action in own._actions:
+        if action.dest in words:
+            action.choices = words[action.dest]
+        path = PATHS.get((name, action.dest)) or PATHS.get(("", action.dest))
+        if path is not None:
+            action.complete = path  # type: ignore[attr-defined]
+    return own
 
 
 def scripts() -> dict[str, str]:

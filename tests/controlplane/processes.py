@@ -83,12 +83,17 @@ class Process:
             )
         self.pids.append(self._child.pid)
 
+    def ask_to_stop(self) -> None:
+        """Ask the child to end, and do not wait; `stop` waits."""
+        self.memory()
+        self._signal(signal.SIGCONT)
+        self._signal(signal.SIGTERM)
+
     def stop(self, seconds: float = STOP_SECONDS) -> None:
         """Ask the child to end, and kill it when it has not after *seconds*."""
         if self._child is None:
             return
-        self.memory()
-        self._signal(signal.SIGTERM)
+        self.ask_to_stop()
         try:
             self._child.wait(seconds)
         except subprocess.TimeoutExpired:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.lint.broken_trees import NAMES, files
@@ -230,6 +231,32 @@ def test_the_sound_tree_is_sound() -> None:
 def test_a_damaged_tree_is_judged_and_without_error_it_resolves(content: dict[str, str]) -> None:
     """Whatever a slip of the keyboard makes of a tree, lint answers, and its silence is a promise."""
     check(content)
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "value"),
+    [
+        ("registry.yaml", "        nodeSelectorPaths:", "24.10"),
+        ("registry.yaml", "    helm:", "[]"),
+        ("overlays/eks.yaml", "spec:", "24.10"),
+        ("overlays/eks.yaml", "  criteria:", "24.10"),
+        ("overlays/eks.yaml", "  validation:", "[deployment]"),
+        ("overlays/aks.yaml", "    values:", "one"),
+        ("checks/app/health-check.yaml", "              kind:", "[]"),
+        ("checks/app/health-check.yaml", "    - try:", "{assert: 1}"),
+        ("validators/catalog.yaml", "validators:", "works"),
+    ],
+)
+def test_a_value_of_another_kind_is_a_finding(path: str, line: str, value: str) -> None:
+    """A scalar where a map belongs, and the reverse, is told and never trips a rule."""
+    lines = SOUND[path].split("\n")
+    at = next(number for number, text in enumerate(lines) if text.startswith(line))
+    end = at + 1
+    indent = len(line) - len(line.lstrip())
+    while len(lines[end]) - len(lines[end].lstrip()) > indent:
+        end += 1
+    damaged_file = "\n".join([*lines[:at], f"{line} {value}", *lines[end:]])
+    check({**SOUND, path: damaged_file})
 
 
 @given(st.sampled_from(NAMES), st.data())

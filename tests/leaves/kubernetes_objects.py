@@ -31,6 +31,9 @@ CLUSTER_WIDE = frozenset(
     }
 )
 
+#: Versions of built-in groups that are younger than the oldest Kubernetes the catalogue admits.
+SINCE = {"resource.k8s.io/v1": "1.34"}
+
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _WORD = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
 _VERSION = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?")
@@ -40,6 +43,11 @@ _KIND = re.compile(r"[A-Z][A-Za-z0-9]*")
 def group_of(item: dict[str, Any]) -> str:
     """API group of an object, "" for the core one."""
     return str(item["apiVersion"]).rpartition("/")[0]
+
+
+def minor(version: str) -> tuple[int, ...]:
+    """Major and minor number of a version of Kubernetes."""
+    return tuple(int(part) for part in version.split(".")[:2])
 
 
 def problems(item: dict[str, Any], namespace: str, versions: tuple[str, ...]) -> list[str]:
@@ -56,6 +64,8 @@ def problems(item: dict[str, Any], namespace: str, versions: tuple[str, ...]) ->
     found = [text for metadata in _metadata(item) for text in _labels(metadata)]
     if group_of(item) in BUILT_IN:
         for version in versions:
+            if minor(version) < minor(SINCE.get(item["apiVersion"], version)):
+                continue
             try:
                 kubernetes_validate.validate(item, version, strict=True)
             except kubernetes_validate.ValidationError as error:

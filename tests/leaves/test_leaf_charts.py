@@ -20,7 +20,7 @@ import pytest
 from tests import tools
 from tests.catalogue.catalogue_files import RECIPES, load, mixins, overlays
 from tests.leaves.bundle_folders import Folder, digest, distinct, document, folders, planned_text
-from tests.leaves.kubernetes_objects import duplicates, problems
+from tests.leaves.kubernetes_objects import SINCE, duplicates, minor, problems
 from tools.leaf_table import Outcome
 
 from aicr import yamlio
@@ -31,7 +31,7 @@ from aicr.cli.main import main
 #: The oldest Kubernetes that the catalogue admits, and the one that the control-plane tests run.
 KUBERNETES = ("1.25", "1.36")
 
-#: Switches on what every overlay of ours leaves off, so that its manifest is judged as well.
+#: Takes up what no overlay of ours does, so that these manifests are judged as well.
 LABELLED = """\
 kind: RecipeMetadata
 apiVersion: aicr.run/v1beta1
@@ -42,6 +42,9 @@ spec:
   criteria:
     service: kind
     platform: labelled
+  mixins:
+    - gpu-operator-nvidia-driver-cr
+    - os-talos
   componentRefs:
     - name: dra-node-labeler
       type: Helm
@@ -49,6 +52,14 @@ spec:
         enabled: true
         labelKey: example.com/dra
         labelValue: "true"
+    - name: gpu-operator
+      type: Helm
+      overrides:
+        driver:
+          nvidiaDriverCRD:
+            enabled: true
+        nvidiaDriver:
+          driverType: gpu
 """
 NO_COMPONENTS = """\
 kind: ComponentRegistry
@@ -205,6 +216,28 @@ def test_kubernetes_would_take_every_object(rendered: list[tuple[Folder, str]]) 
     assert wrong == {}
     twice = {folder.path.name: found for folder, text in rendered if (found := twins(text))}
     assert twice == {}
+
+
+def test_a_leaf_admits_no_kubernetes_that_lacks_its_kinds(bundled: list[Outcome]) -> None:
+    """Who has an object of a young version says so in the floor of the Kubernetes version."""
+    wrong = set()
+    judged = 0
+    for outcome in bundled:
+        floor = max(
+            minor(found[1])
+            for item in document(outcome.recipe)["constraints"]
+            if item["name"] == "K8s.server.version"
+            for found in [re.match(r">= ([0-9.]+[0-9])", item["value"])]
+            if found
+        )
+        for path in outcome.bundle.glob("*/templates/*"):
+            for item in objects(planned_text(path)):
+                if since := SINCE.get(item["apiVersion"]):
+                    judged += 1
+                    if floor < minor(since):
+                        wrong.add((outcome.leaf.overlay, item["kind"], since))
+    assert judged
+    assert wrong == set()
 
 
 def twins(text: str) -> list[str]:

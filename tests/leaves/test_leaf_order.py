@@ -18,12 +18,25 @@ from aicr import yamlio
 PROVIDERS = {
     "agentgateway.dev": "agentgateway-crds",
     "gateway.networking.k8s.io": "gateway-api-crds",
+    "mellanox.com": "network-operator",
     "monitoring.coreos.com": "prometheus-operator-crds",
+    "resource.nvidia.com": "nvidia-dra-driver-gpu",
     "skyhook.nvidia.com": "nodewright-operator",
     "trainer.kubeflow.org": "kubeflow-trainer",
 }
 #: What a cloud brings itself (notes in the registry and in the overlays of that cloud).
-BY_THE_CLOUD = {("gke", "gateway.networking.k8s.io")}
+BY_THE_CLOUD = {
+    ("gke", "gateway.networking.k8s.io"),
+    ("ocp", "monitoring.coreos.com"),
+    ("ocp", "operators.coreos.com"),
+}
+#: What operators of OpenShift's catalogue bring after the release that subscribes to them.
+BY_A_SUBSCRIPTION = {
+    "mellanox.com": "network-operator-ocp-olm",
+    "nfd.openshift.io": "nfd-ocp-olm",
+    "nvidia.com": "gpu-operator-ocp-olm",
+    "operator.openshift.io": "cert-manager-ocp-olm",
+}
 
 _MONITOR = re.compile(r"(service|pod)monitors?|prometheusrules?", re.IGNORECASE)
 
@@ -55,13 +68,13 @@ def missing(outcome: Outcome, place: int, group: str) -> str:
     """Why a group's definitions are not there when the folder at *place* is installed, or ""."""
     found = folders(outcome.bundle)
     name = found[place].path.name
-    provider = PROVIDERS.get(group)
+    service = (document(outcome.recipe).get("criteria") or {}).get("service")
+    if (service, group) in BY_THE_CLOUD:
+        return ""
+    provider = (BY_A_SUBSCRIPTION if service == "ocp" else PROVIDERS).get(group)
     if provider is None:
         return f"{name}: nothing is known to bring {group}"
-    service = (document(outcome.recipe).get("criteria") or {}).get("service")
     where = [folder.order for folder in found if folder.release == provider]
-    if not where and (service, group) in BY_THE_CLOUD:
-        return ""
     if not where or where[0] >= found[place].order:
         return f"{name}: {provider} brings {group}, and is not installed before"
     return ""
@@ -101,7 +114,8 @@ def test_some_leaf_puts_every_row_of_the_table_to_work(plain: dict[str, Outcome]
             seen |= {group_of(item) for item in custom_resources(folder)}
             if monitors(document(folder.path / "values.yaml")):
                 seen.add("monitoring.coreos.com")
-    assert seen == set(PROVIDERS)
+    known = {group for _, group in BY_THE_CLOUD}
+    assert seen == PROVIDERS.keys() | BY_A_SUBSCRIPTION.keys() | known
 
 
 def test_the_table_agrees_with_the_health_checks() -> None:
@@ -117,7 +131,7 @@ def test_the_table_agrees_with_the_health_checks() -> None:
     both = told.keys() & PROVIDERS.keys()
     assert both
     assert {group for group in both if PROVIDERS[group] not in told[group]} == set()
-    assert set(PROVIDERS.values()) <= set(registry())
+    assert {*PROVIDERS.values(), *BY_A_SUBSCRIPTION.values()} <= set(registry())
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,31 @@ class Once(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
+class Switch(argparse.Action):
+    """A flag without a value: *const* when given, None (not False) when not; it may be repeated."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, **options)
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        """Store the constant, or refuse the opposite of what was said before."""
+        seen = namespace.__dict__.setdefault("_given", set())
+        if self.dest in seen and getattr(namespace, self.dest) != self.const:
+            raise invalid(
+                f"flag {self.option_strings[0]} contradicts an earlier one",
+                where=self.option_strings[0],
+                hint="keep one of the two",
+            )
+        seen.add(self.dest)
+        setattr(namespace, self.dest, self.const)
+
+
 class Parser(argparse.ArgumentParser):
     """An argparse parser that raises AicrError and never abbreviates.
 

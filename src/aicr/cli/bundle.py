@@ -42,6 +42,7 @@ def parser() -> Parser:
     _once(main, "--output", "-o", metavar="DIR", help="folder to create, or a bundle to replace")
     _once(main, "--deployer", "-d", metavar="NAME", help="output format (default helm)")
     _once(main, "--data", metavar="DIR", help="directory laid over the built-in catalogue")
+    _once(main, "--config", metavar="FILE", help="AICRConfig file or address; flags win")
     values = found.add_argument_group("values")
     _many(values, "--set", metavar="COMPONENT:PATH=TEXT", help="override one value")
     _many(values, "--set-json", metavar="COMPONENT:PATH=JSON", help="override with a JSON value")
@@ -80,7 +81,9 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
     """Load, plan, generate, write, and say what was done."""
     if arguments.recipe is None:
         raise invalid(
-            "flag --recipe is required", hint="make one with: aicr recipe … -o recipe.yaml"
+            "flag --recipe is required",
+            hint="make one with: aicr recipe … -o recipe.yaml; with --config, the file can name it "
+            "in spec.bundle.input.recipe",
         )
     if arguments.output is None:
         raise invalid("flag --output is required", hint="name the folder to create: -o bundle")

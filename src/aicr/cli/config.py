@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import re
 
+from aicr.catalog.criteria_values import FIELDS
 from aicr.cli.sources import read_input
 from aicr.contract.config import Config, dotted, load
 from aicr.errors import AicrError, invalid
+from aicr.recipe.criteria import ANY, check_value, normalise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Final
 
+    from aicr.catalog.catalog import Catalog
     from aicr.cli.console import Console
+    from aicr.recipe.explain_types import Explanation
 
     Place = tuple[str, ...]
 
@@ -94,13 +98,16 @@ COMMANDS: Final[dict[str, tuple[dict[str, Place], str, bool]]] = {
 #: A blank here is not "unset" but a mistake that has a message of its own (bundler spec 1.1).
 _BLANK_IS_SAID: Final = ("--storage-class", "--shared-storage-class")
 
+#: Advice about flags, and the same about fields.
+_HINTS: Final = (("repeat the flag", "add an entry"), ("drop the flag", "drop the field"))
+
 
 class Configured:
     """What a config file gave to one command line.
 
     Attributes:
         source: the name of the file.
-        criteria: ``spec.recipe.criteria`` without empty words.
+        criteria: ``spec.recipe.criteria`` without empty fields.
         gpu_nodes: ``spec.bundle.scheduling.nodes``, 0 when absent.
     """
 
@@ -112,9 +119,30 @@ class Configured:
         self._config = config
         self._taken: dict[str, Place] = {}
 
-    def where(self, field: str) -> str:
-        """``file:line:column`` of a criterion."""
-        return self._config.where("recipe", "criteria", field)
+    def add_criteria(
+        self, stated: dict[str, Any], said: dict[str, str], catalog: Catalog, strict: bool
+    ) -> list[str]:
+        """Add the criteria of the file to those *stated*, and their wording to *said*.
+
+        Returns lines for people about words that were stated otherwise before.
+
+        Raises:
+            AicrError: INVALID_REQUEST for a word that the catalogue does not know.
+        """
+        lines = []
+        for field, value in self.criteria.items():
+            if field in FIELDS:
+                where = self._config.where("recipe", "criteria", field)
+                check_value(field, value, catalog, strict=strict, where=where)
+                if normalise(field, value) == ANY:
+                    continue
+            path = f"spec.recipe.criteria.{field}"
+            if field not in stated:
+                stated[field] = value
+                said[field] = f"{path} {value} of {self.source}"
+            elif field in FIELDS and normalise(field, stated[field]) != normalise(field, value):
+                lines.append(f"{said[field]} wins over {path} {value} of {self.source}")
+        return lines
 
     def fill(self, arguments: argparse.Namespace, flag: str, place: Place) -> str:
         """Give a flag the value of the file, unless it was given on the command line.
@@ -148,6 +176,24 @@ class Configured:
                 hint="take it out of the file: it could not have its effect",
             )
 
+    def relocate(self, explanation: Explanation) -> None:
+        """Say of bundle flags in an explanation, in place, where they stand in the file."""
+        for item in explanation.get("items") or ():
+            for step in item["steps"]:
+                flag, _, entry = step["name"].partition(" ")
+                if flag in self._taken:
+                    step["where"] = self._place_of(flag, entry)
+
+    def _place_of(self, flag: str, entry: str) -> str:
+        """The place of a flag's value, or of the entry of its list that starts with a text."""
+        place = self._taken[flag]
+        values = self._config.get(*place)
+        if entry and isinstance(values, list):
+            for index, value in enumerate(values):
+                if value.startswith(f"{entry}="):
+                    return self._config.where(*place, index)
+        return self._config.where(*place)
+
     def blame(self, error: AicrError) -> None:
         """Rewrite an error, in place, that names a flag whose value stands in the file."""
         for link in error.chain():
@@ -155,7 +201,11 @@ class Configured:
                 name = re.compile(rf"(?<![-\w]){flag}(?![-\w])")
                 if name.fullmatch(link.where):
                     link.where = self._config.where(*place)
-                link.message = name.sub(dotted(("spec", *place)), link.message)
+                    for words, instead in _HINTS:
+                        link.hint = link.hint.replace(words, instead)
+                path = dotted(("spec", *place))
+                link.message = name.sub(path, link.message)
+                link.hint = name.sub(path, link.hint)
 
 
 def run(

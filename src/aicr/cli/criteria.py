@@ -59,6 +59,7 @@ def add_words(group: Any) -> None:
     _once(group, "--os", metavar="NAME", help="worker node OS: ubuntu, cos, rhel, …")
     _once(group, "--platform", metavar="NAME", help="workload platform: kubeflow, dynamo, slurm, …")
 
+
 def add_catalogue(parser: Parser) -> None:
     """The flags by which a person says which catalogue is meant, and the file that may say it all."""
     data = parser.add_argument_group("catalogue and config file")
@@ -96,15 +97,13 @@ def resolve_arguments(arguments: argparse.Namespace, console: Console) -> Recipe
     if arguments.nodes is not None and arguments.nodes > 0:
         stated["nodes"] = arguments.nodes
     if arguments.criteria is not None:
-        found = _from_file(arguments.criteria, catalog, strict, console)
-        _add(found, arguments.criteria, stated, said)
-    configured = getattr(arguments, "configured", None)
-    if configured is not None:
-        found = _from_config(configured, catalog, strict)
-        for field in found:
-            if field in stated and normal(field, found[field]) != normal(field, stated[field]):
-                console.say(f"{_shown(said, field)} wins over the {field} of {configured.source}")
-        _add(found, configured.source, stated, said)
+        for field, value in _from_file(arguments.criteria, catalog, strict, console).items():
+            if field not in stated:
+                stated[field] = value
+                said[field] = f"{field} {value} of {arguments.criteria}"
+    if "configured" in arguments:
+        for line in arguments.configured.add_criteria(stated, said, catalog, strict):
+            console.say(line)
     snapshot, detected = _from_snapshot(arguments.snapshot, console)
     derived = []
     for field, value in detected.items():
@@ -150,7 +149,21 @@ def _tell_left_out(found: Any, console: Console) -> bool:
     return bool(found.get("constraintWarnings"))
 
 
-def _from_flags(arguments: argparse.Namespace, catalog: Catalog, strict: bool) -> dict[str, Any]:
+def is_strict(arguments: argparse.Namespace) -> bool:
+    """Whether only criteria values of the built-in catalogue count: flag or file, else environment."""
+    import os
+
+    if arguments.criteria_strict is not None:
+        return bool(arguments.criteria_strict)
+    return os.environ.get("AICR_CRITERIA_STRICT", "").strip().lower() in ("1", "true", "yes", "on")
+
+
+def words_of(arguments: argparse.Namespace, catalog: Catalog, strict: bool) -> dict[str, Any]:
+    """The words that flags state, as typed.
+
+    Raises:
+        AicrError: INVALID_REQUEST for a word that the catalogue does not know.
+    """
     stated: dict[str, Any] = {}
     for field in FIELDS:
         value = getattr(arguments, field)
@@ -161,9 +174,6 @@ def _from_flags(arguments: argparse.Namespace, catalog: Catalog, strict: bool) -
                 label = "OS" if field == "os" else field
                 raise invalid(f"failed to parse {label} type") from error
             stated[field] = value
-    nodes = arguments.nodes
-    if nodes is not None and nodes > 0:
-        stated["nodes"] = nodes
     return stated
 
 
@@ -241,8 +251,10 @@ def _configuration(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.runtime_inventory is not None:
         configuration["runtimeInventory"] = arguments.runtime_inventory
     if arguments.gke_tcpxo_interfaces is not None:
-        from aicr.recipe.configuration import parse_interfaces
+        interfaces = arguments.gke_tcpxo_interfaces
+        if isinstance(interfaces, str):
+            from aicr.recipe.configuration import parse_interfaces
 
-        interfaces = parse_interfaces(arguments.gke_tcpxo_interfaces)
+            interfaces = parse_interfaces(interfaces)
         configuration["gke"] = {"tcpxoInterfaces": interfaces}
     return configuration

@@ -83,6 +83,8 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
         recipe, _options(arguments), read_file=lambda path: read_input(path, what="values file")
     )
     explanation = explain(recipe, selector, extend=layers)
+    if "configured" in arguments:
+        arguments.configured.relocate(explanation)
     if chosen == "json":
         console.write(render(explanation, "json"))
     else:
@@ -106,7 +108,7 @@ def _options(arguments: argparse.Namespace) -> BundleOptions:
         accelerated_node_tolerations=given.accelerated_node_toleration,
         workload_selector=given.workload_selector,
         workload_gate=given.workload_gate or "",
-        nodes=given.nodes or 0,
+        nodes=given.nodes or (given.configured.gpu_nodes if "configured" in given else 0),
         storage_class=_typed(given.storage_class),
         shared_storage_class=_typed(given.shared_storage_class),
     )

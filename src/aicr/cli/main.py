@@ -22,10 +22,16 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "query": ("aicr.cli.query", "print one value of a hydrated recipe"),
     "explain": ("aicr.cli.explain", "say where a part of a recipe comes from"),
     "bundle": ("aicr.cli.bundle", "make a deployable bundle from a recipe"),
+    "migrate": ("aicr.cli.migrate", "bring files that v0.11.1 wrote up to date"),
     "lint": ("aicr.cli.lint", "judge a data directory, or the built-in catalogue"),
     "schema": ("aicr.cli.schema", "print the JSON Schema of a kind of document"),
     "completion": ("aicr.cli.completion", "print a shell completion script"),
     "version": ("aicr.cli.version", "print the version"),
+}
+
+#: Second words with a parser of their own: (module, one line for the overview).
+SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "recipe list": ("aicr.cli.recipe_list", "list what the catalogue supports"),
 }
 
 OVERVIEW: Final = """\
@@ -49,8 +55,12 @@ Each command has --help.
 
 def overview() -> str:
     """The text of ``aicr --help``."""
-    width = max(map(len, COMMANDS))
-    lines = [f"  {name:<{width}}  {line}" for name, (_, line) in COMMANDS.items()]
+    every = [*COMMANDS.items(), *SUBCOMMANDS.items()]
+    # A sub-command stands below its command; the sort leaves the commands in their own order.
+    order = list(COMMANDS)
+    every.sort(key=lambda item: order.index(item[0].partition(" ")[0]))
+    width = max(len(name) for name, _ in every)
+    lines = [f"  {name:<{width}}  {line}" for name, (_, line) in every]
     return OVERVIEW.format(commands="\n".join(lines))
 
 
@@ -107,7 +117,8 @@ def _checked(argv: Sequence[str]) -> list[str]:
 
 def _dispatch(argv: list[str], console: Console) -> int:
     if argv[:1] == ["help"] and argv[1:2] and not argv[1].startswith("-"):
-        argv = [argv[1], "--help"]
+        names = argv[1:3] if " ".join(argv[1:3]) in SUBCOMMANDS else argv[1:2]
+        argv = [*names, "--help"]
     if not argv or argv[0] in ("-h", "--help", "help"):
         console.write(overview())
         return 0
@@ -116,11 +127,33 @@ def _dispatch(argv: list[str], console: Console) -> int:
         name = "version"
     if name not in COMMANDS:
         raise invalid(f"unknown command {name!r}", hint=_way_to(name))
-    module = __import__(COMMANDS[name][0], fromlist=["execute"])
+    path, words = COMMANDS[name][0], argv[1:]
+    if words and not words[0].startswith("-"):
+        second = f"{name} {words[0]}"
+        if second in SUBCOMMANDS:
+            path, words, name = SUBCOMMANDS[second][0], words[1:], second
+        else:
+            _check_second(name, words[0])
+    module = __import__(path, fromlist=["execute"])
     parser = module.parser()
     parser.stream = console
-    status: int = module.execute(parser.parse(argv[1:]), console)
+    arguments = parser.parse(words)
+    if getattr(arguments, "config", None) is not None:
+        from aicr.cli import config
+
+        return config.run(name, module.execute, arguments, console)
+    status: int = module.execute(arguments, console)
     return status
+
+
+def _check_second(name: str, word: str) -> None:
+    """Refuse a second word that is nearly a sub-command; another word is the parser's business."""
+    known = [second.partition(" ")[2] for second in SUBCOMMANDS if second.startswith(f"{name} ")]
+    near = nearest(word, known)
+    if near:
+        raise invalid(
+            f"unknown sub-command {word!r} of aicr {name}", hint=f"did you mean {name} {near}?"
+        )
 
 
 def _way_to(name: str) -> str:

@@ -10,8 +10,10 @@ from aicr.cli.sources import write_output
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
     from aicr.cli.console import Console
+    from aicr.recipe.types import RecipeResult
 
 _EXAMPLES = """\
 examples:
@@ -19,6 +21,9 @@ examples:
   aicr recipe --criteria criteria.yaml --os cos -o recipe.yaml
   aicr recipe --snapshot snapshot.yaml --intent inference
   aicr recipe --service eks --intent training --data ./my-recipes --format json
+  aicr recipe --service eks --accelerator h100 --intent training --graph svg -o recipe.svg
+
+What the catalogue has: aicr recipe list
 """
 
 
@@ -35,14 +40,21 @@ def parser() -> Parser:
     output.add_argument(
         "--format", "-t", action=Once, metavar="NAME", help=f"{', '.join(FORMATS)} (default yaml)"
     )
+    output.add_argument(
+        "--graph",
+        action=Once,
+        metavar="FORM",
+        help="print the dependency graph instead of the recipe: mermaid or svg",
+    )
     return found
 
 
 def execute(arguments: argparse.Namespace, console: Console) -> int:
     """Resolve, and print or write the recipe."""
     chosen = check_format(arguments.format)
+    draw = None if arguments.graph is None else _drawer(arguments)
     recipe = criteria.resolve_arguments(arguments, console)
-    text = render(recipe.document, chosen)
+    text = render(recipe.document, chosen) if draw is None else draw(recipe.document)
     write_output(text, arguments.output or "", console)
     document = recipe.document
     console.say(
@@ -51,3 +63,33 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
         + (f", written to {arguments.output}" if arguments.output not in (None, "", "-") else "")
     )
     return 0
+
+
+def _drawer(arguments: argparse.Namespace) -> Callable[[RecipeResult], str]:
+    """What makes a graph of the chosen form.
+
+    Raises:
+        AicrError: INVALID_REQUEST for another form, and for a graph with a format of documents.
+    """
+    from aicr.errors import invalid, nearest
+    from aicr.recipe.graph import FORMS, graph_of, mermaid
+
+    form = arguments.graph
+    if form not in FORMS:
+        near = nearest(form, list(FORMS))
+        raise invalid(
+            f'unknown form of graph: "{form}", valid forms are: {", ".join(FORMS)}',
+            where="--graph",
+            hint=f"did you mean {near}?" if near else "mermaid is text, svg a picture",
+        )
+    if "format" in getattr(arguments, "_given", ()):
+        raise invalid(
+            "--graph and --format exclude each other: a graph has no format of documents",
+            where="--format",
+            hint="drop one of the two",
+        )
+    if form == "mermaid":
+        return lambda document: mermaid(graph_of(document))
+    from aicr.recipe.graph_svg import svg
+
+    return lambda document: svg(graph_of(document))

@@ -179,11 +179,35 @@ def write_output(text: str, target: str, console: Console) -> None:
         ) from None
 
 
-def _replace(place: str, text: str) -> None:
+def replace_file(path: str, text: str) -> None:
+    """Put *text* in the place of an existing file, whole; a link goes on being one, and the mode stays.
+
+    Raises:
+        AicrError: INVALID_REQUEST when the place cannot be written, INTERNAL when the disk fails.
+    """
+    try:
+        place = os.path.realpath(path)
+        _replace(place, text, os.stat(place).st_mode & 0o7777)
+    except PermissionError as error:
+        raise invalid(
+            f"cannot write {path}: {error.strerror}",
+            where=path,
+            hint="its folder must be one that you may write to",
+        ) from None
+    except OSError as error:
+        raise AicrError(
+            INTERNAL,
+            f"cannot write {path}: {error.strerror}",
+            where=path,
+            hint="the file is as it was; make room",
+        ) from None
+
+
+def _replace(place: str, text: str, mode: int = 0o644) -> None:
     temporary = os.path.join(os.path.dirname(place), f".aicr-{os.urandom(6).hex()}")
     try:
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        _write_bytes(handle, text, mode=0o644)
+        _write_bytes(handle, text, mode=mode)
         os.replace(temporary, place)
     except BaseException:
         _remove(temporary)

@@ -63,7 +63,7 @@ class Config:
             found = found.get(key)
         return found
 
-    def where(self, *keys: str) -> str:
+    def where(self, *keys: str | int) -> str:
         """``file:line:column`` of a path below ``spec``."""
         return self._positions.where(("spec", *keys))
 

@@ -50,9 +50,7 @@ EVENT: Final = Resource("", "v1", "events", "Event", True, "event", ("ev",))
 DEPLOYMENT: Final = Resource(
     "apps", "v1", "deployments", "Deployment", True, "deployment", ("deploy",)
 )
-DAEMON_SET: Final = Resource(
-    "apps", "v1", "daemonsets", "DaemonSet", True, "daemonset", ("ds",)
-)
+DAEMON_SET: Final = Resource("apps", "v1", "daemonsets", "DaemonSet", True, "daemonset", ("ds",))
 STATEFUL_SET: Final = Resource(
     "apps", "v1", "statefulsets", "StatefulSet", True, "statefulset", ("sts",)
 )

@@ -1,8 +1,8 @@
 """What to ask an API server: paths, queries, bodies and content types, as plain values.
 
-Pure. Each function returns a `Request` that any transport can send; nothing here opens a socket, reads a
-clock or knows credentials. Path segments come from users' documents, so every one of them is checked: a
-name with a slash must be an error and not another path.
+Pure. Each function returns a `Request` that any transport can send; nothing here opens a socket,
+reads a clock or knows credentials. Path segments come from users' documents, so every one of them
+is checked: a name with a slash must be an error and not another path.
 
 Source: Kubernetes API concepts (resource paths, server-side apply, deletion, paging, watch).
 """
@@ -162,9 +162,7 @@ def _query(**parameters: str | int | bool | None) -> Query:
     return tuple(shown)
 
 
-def get(
-    resource: Resource, name: str, *, namespace: str = "", subresource: str = ""
-) -> Request:
+def get(resource: Resource, name: str, *, namespace: str = "", subresource: str = "") -> Request:
     """Read one object or subresource."""
     if not name:
         raise invalid(f"name of {resource.kind} is missing")

@@ -82,9 +82,9 @@ def error_of(
 ) -> AicrError:
     """The error for an answer that is not 2xx.
 
-    The context has ``status`` (HTTP), and where known ``reason``, ``details``, ``retry_after`` (seconds),
-    ``denied`` (verb, group, resource, subresource, namespace, name) and ``by`` (authentication,
-    authorization or admission).
+    The context has ``status`` (HTTP), and where known ``reason``, ``details``, ``retry_after``
+    (seconds), ``denied`` (verb, group, resource, subresource, namespace, name) and ``by``
+    (authentication, authorization or admission).
     """
     content_type = headers.get("Content-Type", "")
     if is_html(content_type, body) or 300 <= http_status < 400:

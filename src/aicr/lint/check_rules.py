@@ -291,7 +291,7 @@ def check_existence_only(ground: Ground) -> Iterator[Problem]:
     for _, found in tests(ground):
         asserts = [o for test in filter(_is_test, found) for o in operations(test)]
         asserts = [
-            o for o in asserts if o.kind == "assert" and o.resource.get("kind") in _WORKLOADS
+            o for o in asserts if o.kind == "assert" and str(o.resource.get("kind")) in _WORKLOADS
         ]
         checked = {_identity(o) for o in asserts if _has_fields(o)}
         for operation in asserts:

@@ -212,9 +212,11 @@ def criteria_twins(ground: Ground) -> Iterator[Problem]:
 def criteria_spelling(ground: Ground) -> Iterator[Problem]:
     """Aliases in criteria (recipe spec 1.3)."""
     for source in _overlays(ground):
-        written = (source.raw.get("spec") or {}).get("criteria") or {}
+        spec = source.raw.get("spec")
+        written = spec.get("criteria") if isinstance(spec, dict) else None
+        criteria: dict[str, object] = written if isinstance(written, dict) else {}
         for field in FIELDS:
-            word = written.get(field)
+            word = criteria.get(field)
             read = normalise(field, word) if isinstance(word, str) else ""
             if read and read != ANY and read != str(word).strip().lower():
                 yield Problem(

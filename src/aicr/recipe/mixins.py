@@ -45,7 +45,6 @@ def apply_mixins(composition: Composition, catalog: Catalog) -> tuple[dict[str, 
     """
     brought: dict[str, str] = {}
     warnings: list[str] = []
-    set_by_mixin: dict[str, list[tuple[str, str]]] = {}
     for name in composition.mixins:
         mixin = catalog.mixins.get(name)
         if mixin is None:
@@ -58,7 +57,7 @@ def apply_mixins(composition: Composition, catalog: Catalog) -> tuple[dict[str, 
             )
         _add_constraints(composition, mixin, brought)
         for ref in mixin["spec"].get("componentRefs") or ():
-            _add_ref(composition, mixin, ref, catalog, set_by_mixin, warnings)
+            _add_ref(composition, mixin, ref, catalog, warnings)
     return brought, warnings
 
 
@@ -80,7 +79,6 @@ def _add_ref(
     mixin: Mixin,
     ref: ComponentRef,
     catalog: Catalog,
-    set_by_mixin: dict[str, list[tuple[str, str]]],
     warnings: list[str],
 ) -> None:
     name = ref["name"]
@@ -98,7 +96,6 @@ def _add_ref(
                 )
             _check_allowed(label, ref, allowed, mixin)
         composition.refs[name] = copy_tree(ref)
-        set_by_mixin[name] = [(path, mixin["name"]) for path in leaf_paths(ref.get("overrides"))]
         return
     present: dict[str, Any] = ref  # type: ignore[assignment]
     for field in IDENTITY_FIELDS:
@@ -113,11 +110,8 @@ def _add_ref(
     if not is_enabled(existing):
         warnings.append(f"{label}: the component is disabled, so the mixin has no effect on it")
     _check_allowed(label, ref, allowed, mixin)
-    _check_collisions(label, ref, existing, catalog, set_by_mixin.get(name, []), mixin)
+    _check_collisions(label, ref, existing, catalog, mixin)
     _contribute(composition, existing, ref)
-    set_by_mixin.setdefault(name, []).extend(
-        (path, mixin["name"]) for path in leaf_paths(ref.get("overrides"))
-    )
 
 
 def _contribute(composition: Composition, existing: ComponentRef, ref: ComponentRef) -> None:
@@ -182,9 +176,9 @@ def _check_collisions(
     ref: ComponentRef,
     existing: ComponentRef,
     catalog: Catalog,
-    earlier: list[tuple[str, str]],
     mixin: Mixin,
 ) -> None:
+    """Refuse override paths that are taken; what earlier mixins set is in *existing* already."""
     wanted = list(leaf_paths(ref.get("overrides")))
     if not wanted:
         return
@@ -194,11 +188,7 @@ def _check_collisions(
         if file and catalog.tree.exists(file):
             taken.append(catalog.tree.values(file))
     for path in wanted:
-        collides = any(_is_set(tree, path) for tree in taken) or any(
-            path == other or path.startswith(other + ".") or other.startswith(path + ".")
-            for other, _ in earlier
-        )
-        if collides:
+        if any(_is_set(tree, path) for tree in taken):
             raise invalid(
                 f'{label} collides with path "{path}" already set by the leaf\'s own chain or '
                 f"another mixin",

@@ -81,7 +81,8 @@ def require_string(value: Any, positions: Positions, path: Path, field: str) -> 
     """
     written = positions.plain(path)
     if type(value) is str:
-        if written is None or not misread(written):
+        # A lone dot is a float only to the letter of YAML 1.1; no reader takes it for one.
+        if written is None or written == "." or not misread(written):
             return value
         problem = f"{field}: unquoted {written} is not a string to every YAML reader"
     else:

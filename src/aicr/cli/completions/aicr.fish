@@ -50,8 +50,8 @@ function _shtab_aicr_using
   test "$_shtab_aicr_cmdpath" = "$argv"
 end
 
-set -g _shtab_aicr_commands recipe query explain bundle lint schema completion version
-set -g _shtab_aicr_opts_with_value --accelerated-node-selector --accelerated-node-toleration --accelerator --criteria --data --deployer --format --gke-tcpxo-interfaces --gpu --ignore --intent --nodes --os --output --platform --profile --recipe --rule --runtime-inventory --selector --service --set --set-file --set-json --shared-storage-class --slurm-accounting-mode --snapshot --storage-class --system-node-selector --system-node-toleration --workload-gate --workload-selector -d -o -r -s -t
+set -g _shtab_aicr_commands recipe 'recipe list' query explain bundle migrate lint schema completion version
+set -g _shtab_aicr_opts_with_value --accelerated-node-selector --accelerated-node-toleration --accelerator --config --criteria --data --deployer --format --gke-tcpxo-interfaces --gpu --graph --ignore --intent --nodes --os --output --platform --profile --recipe --rule --runtime-inventory --selector --service --set --set-file --set-json --shared-storage-class --slurm-accounting-mode --snapshot --storage-class --system-node-selector --system-node-toleration --workload-gate --workload-selector -d -o -r -s -t
 
 complete -c aicr -e
 complete -c aicr -f
@@ -74,8 +74,24 @@ complete -c aicr -n '_shtab_aicr_using recipe' -l runtime-inventory -x -d 'enabl
 complete -c aicr -n '_shtab_aicr_using recipe' -l gke-tcpxo-interfaces -x -d 'GKE H100 training: eth1=<network>,…,eth8=<network>'
 complete -c aicr -n '_shtab_aicr_using recipe' -l data -xka "(__fish_complete_directories)" -d 'directory laid over the built-in catalogue'
 complete -c aicr -n '_shtab_aicr_using recipe' -l criteria-strict -d 'accept only criteria values of the built-in catalogue'
+complete -c aicr -n '_shtab_aicr_using recipe' -l no-criteria-strict -d 'accept those of --data as well, whatever the config file says (default)'
+complete -c aicr -n '_shtab_aicr_using recipe' -l config -xka "(__fish_complete_path (commandline -ct))" -d 'AICRConfig file or address; flags win'
 complete -c aicr -n '_shtab_aicr_using recipe' -l output -s o -xka "(__fish_complete_path (commandline -ct))" -d 'default: stdout'
 complete -c aicr -n '_shtab_aicr_using recipe' -l format -s t -xka "yaml json table" -d 'yaml, json, table (default yaml)'
+complete -c aicr -n '_shtab_aicr_using recipe' -l graph -xka "mermaid svg" -d 'print the dependency graph instead of the recipe: mermaid or svg'
+complete -c aicr -n '_shtab_aicr_using recipe; and test $_shtab_aicr_npos -eq 0' -a list -d 'list what the catalogue supports'
+complete -c aicr -n '_shtab_aicr_using recipe list' -s h -l help -d 'show this help message and exit'
+complete -c aicr -n '_shtab_aicr_using recipe list' -l service -xka "aks bcm eks generic gke k0s kind lke metal3 ocp oke rke2" -d 'Kubernetes service: eks, gke, aks, kind, …'
+complete -c aicr -n '_shtab_aicr_using recipe list' -l accelerator -l gpu -xka "a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200" -d 'GPU: h100, gb200, b200, a100, …'
+complete -c aicr -n '_shtab_aicr_using recipe list' -l intent -xka "inference training" -d 'training or inference'
+complete -c aicr -n '_shtab_aicr_using recipe list' -l os -xka "amazonlinux cos ol rhel talos ubuntu" -d 'worker node OS: ubuntu, cos, rhel, …'
+complete -c aicr -n '_shtab_aicr_using recipe list' -l platform -xka "dynamo kubeflow nim runai slurm" -d 'workload platform: kubeflow, dynamo, slurm, …'
+complete -c aicr -n '_shtab_aicr_using recipe list' -l data -xka "(__fish_complete_directories)" -d 'directory laid over the built-in catalogue'
+complete -c aicr -n '_shtab_aicr_using recipe list' -l criteria-strict -d 'accept only criteria values of the built-in catalogue'
+complete -c aicr -n '_shtab_aicr_using recipe list' -l no-criteria-strict -d 'accept those of --data as well, whatever the config file says (default)'
+complete -c aicr -n '_shtab_aicr_using recipe list' -l config -xka "(__fish_complete_path (commandline -ct))" -d 'AICRConfig file or address; flags win'
+complete -c aicr -n '_shtab_aicr_using recipe list' -l format -s t -xka "table json yaml" -d 'table (default), json or yaml'
+complete -c aicr -n '_shtab_aicr_using recipe list' -l no-health -l skip-health -d 'do not resolve the overlays: faster, without components, status and coverage'
 complete -c aicr -n '_shtab_aicr_using; and test $_shtab_aicr_npos -eq 0' -a query -d 'print one value of a hydrated recipe'
 complete -c aicr -n '_shtab_aicr_using query' -s h -l help -d 'show this help message and exit'
 complete -c aicr -n '_shtab_aicr_using query' -l service -xka "aks bcm eks generic gke k0s kind lke metal3 ocp oke rke2" -d 'Kubernetes service: eks, gke, aks, kind, …'
@@ -92,6 +108,8 @@ complete -c aicr -n '_shtab_aicr_using query' -l runtime-inventory -x -d 'enable
 complete -c aicr -n '_shtab_aicr_using query' -l gke-tcpxo-interfaces -x -d 'GKE H100 training: eth1=<network>,…,eth8=<network>'
 complete -c aicr -n '_shtab_aicr_using query' -l data -xka "(__fish_complete_directories)" -d 'directory laid over the built-in catalogue'
 complete -c aicr -n '_shtab_aicr_using query' -l criteria-strict -d 'accept only criteria values of the built-in catalogue'
+complete -c aicr -n '_shtab_aicr_using query' -l no-criteria-strict -d 'accept those of --data as well, whatever the config file says (default)'
+complete -c aicr -n '_shtab_aicr_using query' -l config -xka "(__fish_complete_path (commandline -ct))" -d 'AICRConfig file or address; flags win'
 complete -c aicr -n '_shtab_aicr_using query' -l selector -x -d 'dotted path into the document, for example components.nfd.version; "" for all'
 complete -c aicr -n '_shtab_aicr_using query' -l format -s t -xka "yaml json table" -d 'yaml (default) or json'
 complete -c aicr -n '_shtab_aicr_using; and test $_shtab_aicr_npos -eq 0' -a explain -d 'say where a part of a recipe comes from'
@@ -110,6 +128,8 @@ complete -c aicr -n '_shtab_aicr_using explain' -l runtime-inventory -x -d 'enab
 complete -c aicr -n '_shtab_aicr_using explain' -l gke-tcpxo-interfaces -x -d 'GKE H100 training: eth1=<network>,…,eth8=<network>'
 complete -c aicr -n '_shtab_aicr_using explain' -l data -xka "(__fish_complete_directories)" -d 'directory laid over the built-in catalogue'
 complete -c aicr -n '_shtab_aicr_using explain' -l criteria-strict -d 'accept only criteria values of the built-in catalogue'
+complete -c aicr -n '_shtab_aicr_using explain' -l no-criteria-strict -d 'accept those of --data as well, whatever the config file says (default)'
+complete -c aicr -n '_shtab_aicr_using explain' -l config -xka "(__fish_complete_path (commandline -ct))" -d 'AICRConfig file or address; flags win'
 complete -c aicr -n '_shtab_aicr_using explain' -l set -x -d 'override one value'
 complete -c aicr -n '_shtab_aicr_using explain' -l set-json -x -d 'override with a JSON value'
 complete -c aicr -n '_shtab_aicr_using explain' -l set-file -x -d 'override with a YAML file'
@@ -129,6 +149,7 @@ complete -c aicr -n '_shtab_aicr_using bundle' -l recipe -s r -xka "(__fish_comp
 complete -c aicr -n '_shtab_aicr_using bundle' -l output -s o -xka "(__fish_complete_directories)" -d 'folder to create, or a bundle to replace'
 complete -c aicr -n '_shtab_aicr_using bundle' -l deployer -s d -xka "helm" -d 'output format (default helm)'
 complete -c aicr -n '_shtab_aicr_using bundle' -l data -xka "(__fish_complete_directories)" -d 'directory laid over the built-in catalogue'
+complete -c aicr -n '_shtab_aicr_using bundle' -l config -xka "(__fish_complete_path (commandline -ct))" -d 'AICRConfig file or address; flags win'
 complete -c aicr -n '_shtab_aicr_using bundle' -l set -x -d 'override one value'
 complete -c aicr -n '_shtab_aicr_using bundle' -l set-json -x -d 'override with a JSON value'
 complete -c aicr -n '_shtab_aicr_using bundle' -l set-file -x -d 'override with a YAML file'
@@ -141,6 +162,11 @@ complete -c aicr -n '_shtab_aicr_using bundle' -l workload-gate -x -d 'taint tha
 complete -c aicr -n '_shtab_aicr_using bundle' -l nodes -x -d 'expected number of GPU nodes'
 complete -c aicr -n '_shtab_aicr_using bundle' -l storage-class -x -d 'class for block volumes'
 complete -c aicr -n '_shtab_aicr_using bundle' -l shared-storage-class -x -d 'class for shared volumes'
+complete -c aicr -n '_shtab_aicr_using; and test $_shtab_aicr_npos -eq 0' -a migrate -d 'bring files that v0.11.1 wrote up to date'
+complete -c aicr -n '_shtab_aicr_using migrate' -s h -l help -d 'show this help message and exit'
+complete -c aicr -n '_shtab_aicr_using migrate' -l check -d 'name the files only, without a diff'
+complete -c aicr -n '_shtab_aicr_using migrate' -l write -d 'change the files, each as a whole'
+complete -c aicr -n '_shtab_aicr_using migrate; and test $_shtab_aicr_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'files and folders to look at'
 complete -c aicr -n '_shtab_aicr_using; and test $_shtab_aicr_npos -eq 0' -a lint -d 'judge a data directory, or the built-in catalogue'
 complete -c aicr -n '_shtab_aicr_using lint' -s h -l help -d 'show this help message and exit'
 complete -c aicr -n '_shtab_aicr_using lint' -l data -xka "(__fish_complete_directories)" -d 'the same as DIR'

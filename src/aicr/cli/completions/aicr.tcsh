@@ -18,10 +18,14 @@ complete aicr \
         'c/--snapshot=/f/' \
         'c/-s=/f/' \
         'c/--data=/d/' \
+        'c/--config=/f/' \
         'c/--output=/f/' \
         'c/-o=/f/' \
         'c/--format=/(yaml json table)/' \
         'c/-t=/(yaml json table)/' \
+        'c/--graph=/(mermaid svg)/' \
+        'c/--format=/(table json yaml)/' \
+        'c/-t=/(table json yaml)/' \
         'c/--format=/(text json)/' \
         'c/-t=/(text json)/' \
         'c/--recipe=/f/' \
@@ -30,7 +34,7 @@ complete aicr \
         'c/-o=/d/' \
         'c/--deployer=/(helm)/' \
         'c/-d=/(helm)/' \
-        'c/--/(accelerated-node-selector accelerated-node-toleration accelerator alone criteria criteria-strict data deployer format gke-tcpxo-interfaces gpu help ignore intent list-rules nodes os output platform profile recipe rule runtime-inventory selector service set set-file set-json shared-storage-class slurm-accounting-mode snapshot storage-class strict system-node-selector system-node-toleration version workload-gate workload-selector)/' \
+        'c/--/(accelerated-node-selector accelerated-node-toleration accelerator alone check config criteria criteria-strict data deployer format gke-tcpxo-interfaces gpu graph help ignore intent list-rules no-criteria-strict no-health nodes os output platform profile recipe rule runtime-inventory selector service set set-file set-json shared-storage-class skip-health slurm-accounting-mode snapshot storage-class strict system-node-selector system-node-toleration version workload-gate workload-selector write)/' \
         'c/-/(- d h o r s t)/' \
         'n/--service/(aks bcm eks generic gke k0s kind lke metal3 ocp oke rke2)/' \
         'n/--accelerator/(a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200)/' \
@@ -42,10 +46,14 @@ complete aicr \
         'n/--snapshot/f/' \
         'n/-s/f/' \
         'n/--data/d/' \
+        'n/--config/f/' \
         'n/--output/f/' \
         'n/-o/f/' \
         'n/--format/(yaml json table)/' \
         'n/-t/(yaml json table)/' \
+        'n/--graph/(mermaid svg)/' \
+        'n/--format/(table json yaml)/' \
+        'n/-t/(table json yaml)/' \
         'n/--format/(text json)/' \
         'n/-t/(text json)/' \
         'n/--recipe/f/' \
@@ -54,6 +62,8 @@ complete aicr \
         'n/-o/d/' \
         'n/--deployer/(helm)/' \
         'n/-d/(helm)/' \
-        'p/1/(recipe query explain bundle lint schema completion version)/' \
+        'p/1/(recipe query explain bundle migrate lint schema completion version)/' \
+        'n/recipe/(list)/' \
+        'n/migrate/f/' \
         'n/completion/(bash zsh fish tcsh)/' \
         'p/*/()/'

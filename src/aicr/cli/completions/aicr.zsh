@@ -14,12 +14,20 @@ _shtab_aicr_commands() {
     completion:'print a shell completion script'
     explain:'say where a part of a recipe comes from'
     lint:'judge a data directory, or the built-in catalogue'
+    migrate:'bring files that v0.11.1 wrote up to date'
     query:'print one value of a hydrated recipe'
     recipe:'resolve criteria to a recipe'
     schema:'print the JSON Schema of a kind of document'
     version:'print the version'
   )
   _describe 'aicr commands' _commands
+}
+
+_shtab_aicr_recipe_commands() {
+  local _commands=(
+    list:'list what the catalogue supports'
+  )
+  _describe 'aicr recipe commands' _commands
 }
 
 _shtab_aicr_options=(
@@ -36,6 +44,7 @@ _shtab_aicr_bundle_options=(
   {--output,-o}"[folder to create, or a bundle to replace]:DIR:_files -/"
   {--deployer,-d}"[output format (default helm)]:NAME:(helm)"
   "--data[directory laid over the built-in catalogue]:DIR:_files -/"
+  "--config[AICRConfig file or address\; flags win]:FILE:_files"
   "*--set[override one value]:COMPONENT:PATH=TEXT:"
   "*--set-json[override with a JSON value]:COMPONENT:PATH=JSON:"
   "*--set-file[override with a YAML file]:COMPONENT:PATH=FILE:"
@@ -77,6 +86,8 @@ _shtab_aicr_explain_options=(
   "--gke-tcpxo-interfaces[GKE H100 training\: eth1\=\<network\>,\…,eth8\=\<network\>]:LIST:"
   "--data[directory laid over the built-in catalogue]:DIR:_files -/"
   "--criteria-strict[accept only criteria values of the built-in catalogue]"
+  "--no-criteria-strict[accept those of --data as well, whatever the config file says (default)]"
+  "--config[AICRConfig file or address\; flags win]:FILE:_files"
   "*--set[override one value]:COMPONENT:PATH=TEXT:"
   "*--set-json[override with a JSON value]:COMPONENT:PATH=JSON:"
   "*--set-file[override with a YAML file]:COMPONENT:PATH=FILE:"
@@ -111,6 +122,16 @@ _shtab_aicr_lint_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_aicr_lint_defaults_added=0
 
+_shtab_aicr_migrate_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--check[name the files only, without a diff]"
+  "--write[change the files, each as a whole]"
+  "(*)::files and folders to look at:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_migrate_defaults_added=0
+
 _shtab_aicr_query_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--service[Kubernetes service\: eks, gke, aks, kind, \…]:NAME:(aks bcm eks generic gke k0s kind lke metal3 ocp oke rke2)"
@@ -127,6 +148,8 @@ _shtab_aicr_query_options=(
   "--gke-tcpxo-interfaces[GKE H100 training\: eth1\=\<network\>,\…,eth8\=\<network\>]:LIST:"
   "--data[directory laid over the built-in catalogue]:DIR:_files -/"
   "--criteria-strict[accept only criteria values of the built-in catalogue]"
+  "--no-criteria-strict[accept those of --data as well, whatever the config file says (default)]"
+  "--config[AICRConfig file or address\; flags win]:FILE:_files"
   "--selector[dotted path into the document, for example components.nfd.version\; \"\" for all]:PATH:"
   {--format,-t}"[yaml (default) or json]:NAME:(yaml json table)"
 )
@@ -150,12 +173,33 @@ _shtab_aicr_recipe_options=(
   "--gke-tcpxo-interfaces[GKE H100 training\: eth1\=\<network\>,\…,eth8\=\<network\>]:LIST:"
   "--data[directory laid over the built-in catalogue]:DIR:_files -/"
   "--criteria-strict[accept only criteria values of the built-in catalogue]"
+  "--no-criteria-strict[accept those of --data as well, whatever the config file says (default)]"
+  "--config[AICRConfig file or address\; flags win]:FILE:_files"
   {--output,-o}"[default\: stdout]:FILE:_files"
   {--format,-t}"[yaml, json, table (default yaml)]:NAME:(yaml json table)"
+  "--graph[print the dependency graph instead of the recipe\: mermaid or svg]:FORM:(mermaid svg)"
 )
 
 # guard to ensure default positional specs are added only once per session
 _shtab_aicr_recipe_defaults_added=0
+
+_shtab_aicr_recipe_list_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--service[Kubernetes service\: eks, gke, aks, kind, \…]:NAME:(aks bcm eks generic gke k0s kind lke metal3 ocp oke rke2)"
+  {--accelerator,--gpu}"[GPU\: h100, gb200, b200, a100, \…]:NAME:(a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200)"
+  "--intent[training or inference]:NAME:(inference training)"
+  "--os[worker node OS\: ubuntu, cos, rhel, \…]:NAME:(amazonlinux cos ol rhel talos ubuntu)"
+  "--platform[workload platform\: kubeflow, dynamo, slurm, \…]:NAME:(dynamo kubeflow nim runai slurm)"
+  "--data[directory laid over the built-in catalogue]:DIR:_files -/"
+  "--criteria-strict[accept only criteria values of the built-in catalogue]"
+  "--no-criteria-strict[accept those of --data as well, whatever the config file says (default)]"
+  "--config[AICRConfig file or address\; flags win]:FILE:_files"
+  {--format,-t}"[table (default), json or yaml]:NAME:(table json yaml)"
+  {--no-health,--skip-health}"[do not resolve the overlays\: faster, without components, status and coverage]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_recipe_list_defaults_added=0
 
 _shtab_aicr_schema_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -196,10 +240,34 @@ _shtab_aicr() {
         completion) _arguments -C -s $_shtab_aicr_completion_options ;;
         explain) _arguments -C -s $_shtab_aicr_explain_options ;;
         lint) _arguments -C -s $_shtab_aicr_lint_options ;;
+        migrate) _arguments -C -s $_shtab_aicr_migrate_options ;;
         query) _arguments -C -s $_shtab_aicr_query_options ;;
-        recipe) _arguments -C -s $_shtab_aicr_recipe_options ;;
+        recipe) _shtab_aicr_recipe ;;
         schema) _arguments -C -s $_shtab_aicr_schema_options ;;
         version) _arguments -C -s $_shtab_aicr_version_options ;;
+      esac
+  esac
+}
+
+_shtab_aicr_recipe() {
+  local context state line curcontext="$curcontext" one_or_more='(*)' remainder='(-)*:' default='*::: :->recipe'
+
+  # Add default positional/remainder specs only if none exist, and only once per session
+  if (( ! _shtab_aicr_recipe_defaults_added )); then
+    if (( ${_shtab_aicr_recipe_options[(I)${(q)one_or_more}*]} +          ${_shtab_aicr_recipe_options[(I)${(q)remainder}*]} +          ${_shtab_aicr_recipe_options[(I)${(q)default}]} == 0 )); then
+      _shtab_aicr_recipe_options+=(': :_shtab_aicr_recipe_commands' '*::: :->recipe')
+    fi
+    _shtab_aicr_recipe_defaults_added=1
+  fi
+  _arguments -C -s $_shtab_aicr_recipe_options
+
+  case $state in
+    recipe)
+      words=($line[1] "${words[@]}")
+      (( CURRENT += 1 ))
+      curcontext="${curcontext%:*:*}:_shtab_aicr_recipe-$line[1]:"
+      case $line[1] in
+        list) _arguments -C -s $_shtab_aicr_recipe_list_options ;;
       esac
   esac
 }

@@ -1,0 +1,241 @@
+"""The parts of Kubernetes objects that this product reads, as typed structs.
+
+A pod of 7 kB costs 52 kB as plain documents and 2 kB as one of these, and decoding skips what is not
+declared. Add a field when something reads it. Every field has a default, because a server may leave
+out what is empty, and unknown fields are ignored. Structs are read only by convention: they are shared
+between the cache and everyone who asks it.
+
+It must not know what the fields are used for. Names are the wire's, in Python's spelling.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+
+class Part(msgspec.Struct, rename="camel", frozen=True, gc=False):
+    """A leaf: holds no reference cycle and is never changed, so the collector need not look at it."""
+
+
+class Owner(Part, frozen=True):
+    """An entry of ``metadata.ownerReferences``."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
+class Metadata(Part, frozen=True):
+    """``metadata`` of any object, without managedFields."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    owner_references: list[Owner] | None = None
+
+
+class ListMetadata(Part, frozen=True):
+    """``metadata`` of a list."""
+
+    resource_version: str = ""
+    continue_: str = msgspec.field(name="continue", default="")
+    remaining_item_count: int | None = None
+
+
+class Page(Part, Generic[T], frozen=True):
+    """One page of a list."""
+
+    metadata: ListMetadata = ListMetadata()
+    items: list[T] | None = None
+
+
+class WatchLine(Part, Generic[T], frozen=True):
+    """One line of a watch that carries an object."""
+
+    type: str
+    object: T
+
+
+class Condition(Part, frozen=True):
+    """A condition of any object's status."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+class Meta(Part, frozen=True):
+    """Any object, when only its metadata matters."""
+
+    metadata: Metadata = Metadata()
+
+
+class Taint(Part, frozen=True):
+    """A taint of a node."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class Address(Part, frozen=True):
+    """An address of a node."""
+
+    type: str = ""
+    address: str = ""
+
+
+class NodeInfo(Part, frozen=True):
+    """Versions that a node reports."""
+
+    kernel_version: str = ""
+    os_image: str = ""
+    container_runtime_version: str = ""
+    kubelet_version: str = ""
+    architecture: str = ""
+
+
+class NodeSpec(Part, frozen=True):
+    """``spec`` of a node."""
+
+    provider_id: str = msgspec.field(name="providerID", default="")
+    unschedulable: bool = False
+    taints: list[Taint] | None = None
+
+
+class NodeStatus(Part, frozen=True):
+    """``status`` of a node, without its list of images, which is most of its size."""
+
+    capacity: dict[str, str] | None = None
+    allocatable: dict[str, str] | None = None
+    conditions: list[Condition] | None = None
+    addresses: list[Address] | None = None
+    node_info: NodeInfo = NodeInfo()
+
+
+class Node(Part, frozen=True):
+    """A node."""
+
+    metadata: Metadata = Metadata()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+class Terminated(Part, frozen=True):
+    """How a container ended."""
+
+    exit_code: int = 0
+    reason: str = ""
+    message: str = ""
+    signal: int = 0
+
+
+class Waiting(Part, frozen=True):
+    """Why a container does not run yet."""
+
+    reason: str = ""
+    message: str = ""
+
+
+class ContainerState(Part, frozen=True):
+    """State of a container; `running` is a document or None."""
+
+    waiting: Waiting | None = None
+    running: dict[str, Any] | None = None
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(Part, frozen=True):
+    """Status of one container."""
+
+    name: str = ""
+    ready: bool = False
+    restart_count: int = 0
+    image: str = ""
+    state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
+
+
+class Resources(Part, frozen=True):
+    """Requests and limits of a container."""
+
+    requests: dict[str, str] | None = None
+    limits: dict[str, str] | None = None
+
+
+class Container(Part, frozen=True):
+    """A container of a pod's spec."""
+
+    name: str = ""
+    image: str = ""
+    restart_policy: str | None = None
+    resources: Resources = Resources()
+
+
+class PodIP(Part, frozen=True):
+    """One of a pod's addresses."""
+
+    ip: str = ""
+
+
+class SchedulingGroup(Part, frozen=True):
+    """Gang membership as of Kubernetes 1.36."""
+
+    pod_group_name: str = ""
+
+
+class WorkloadRef(Part, frozen=True):
+    """Gang membership as of Kubernetes 1.35."""
+
+    name: str = ""
+    pod_group: str = ""
+    pod_group_replica_key: str = ""
+
+
+class PodSpec(Part, frozen=True):
+    """``spec`` of a pod."""
+
+    node_name: str = ""
+    scheduler_name: str = ""
+    restart_policy: str = ""
+    containers: list[Container] | None = None
+    init_containers: list[Container] | None = None
+    node_selector: dict[str, str] | None = None
+    scheduling_group: SchedulingGroup | None = None
+    workload_ref: WorkloadRef | None = None
+
+
+class PodStatus(Part, frozen=True):
+    """``status`` of a pod."""
+
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    pod_ip: str = msgspec.field(name="podIP", default="")
+    pod_ips: list[PodIP] | None = msgspec.field(name="podIPs", default=None)
+    host_ip: str = msgspec.field(name="hostIP", default="")
+    conditions: list[Condition] | None = None
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+
+
+class Pod(Part, frozen=True):
+    """A pod."""
+
+    metadata: Metadata = Metadata()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
