@@ -219,13 +219,13 @@ def test_a_bundle_from_a_file_is_the_bundle_from_flags(tmp_path: Path, recipe_pa
     folder = tmp_path / "filed"
     folder.mkdir()
     assert aicr("bundle", "--config", bundle_config(folder, recipe_path)).status == 0
+    (tmp_path / "flags").mkdir()
     flags = aicr(
         *("bundle", "-r", recipe_path, "-o", tmp_path / "flags" / "out"),
         *("--set", "gpu-operator:driver.enabled=false", "--system-node-selector", "pool=system"),
         *("--accelerated-node-toleration", "nvidia.com/gpu=present:NoSchedule"),
         *("--workload-gate", "gate=closed:NoSchedule", "--nodes", "4", "--storage-class", "gp3"),
-    ) if (tmp_path / "flags").mkdir() is None else None
-    assert flags is not None
+    )
     assert flags.status == 0, flags.err
     for path in sorted((tmp_path / "flags").rglob("*")):
         if path.is_file():
@@ -284,9 +284,7 @@ def test_an_error_blames_the_place_in_the_file_and_no_flag(
     found = aicr("bundle", "--config", path)
     found.refused(2, words)
     place = next(text for text in found.lines if text.startswith("  where: "))
-    assert place.startswith(f"  where: {path}:{line}:") or place.startswith(
-        f"  where: {path}:{line + 1}:"
-    )
+    assert place.startswith((f"  where: {path}:{line}:", f"  where: {path}:{line + 1}:"))
     assert "--" not in found.err
     assert not (tmp_path / "out").exists()
 
@@ -383,7 +381,7 @@ def test_explain_says_where_in_the_file_a_value_stands(tmp_path: Path) -> None:
     words = ["explain", "--config", path, "gpu-operator:driver.enabled", "--format", "json"]
     (item,) = json.loads(aicr(*words).out)["items"]
     assert item["value"] is False
-    assert item["steps"][-1]["where"] == f"{path}:13:9"
+    assert item["steps"][-1]["where"] == f"{path}:14:9"
     found = aicr(*words[:3], "nodewright-operator:estimatedNodeCount", "--format", "json")
     (item,) = json.loads(found.out)["items"]
     assert item["value"] == 7

@@ -38,12 +38,14 @@ class Agents:
         token: str,
         bridge: Bridge | None,
         images: Sequence[Path],
-        renew_hollow: bool,
+        node_grace: int,
     ) -> None:
         self._folder, self._logs, self._url = folder, logs, url
         self._authority, self._token, self._bridge = authority, token, bridge
         self._images = read_images(IMAGES, *images)
-        self._renew_hollow = renew_hollow
+        # A quarter of the grace, so that one late renewal does no harm.
+        self._lease_seconds = min(10.0, node_grace / 4)
+        self._renew_hollow = node_grace < 86400
         self._running = 0
         self._hollow = 0
         self.processes: list[Process] = []
@@ -103,6 +105,7 @@ class Agents:
             "serverPort": address.port,
             "authority": str(self._authority.certificate),
             "token": self._token,
+            "leaseSeconds": self._lease_seconds,
         }
         file = self._folder / f"{name}.json"
         file.touch(mode=0o600)

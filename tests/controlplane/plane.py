@@ -33,6 +33,7 @@ from tests.controlplane.nodes import Node
 from tests.controlplane.processes import Process, ProcessError, free_ports, wait_until_gone
 
 START_SECONDS: Final = 120.0
+DAY: Final = 86400
 TRIES: Final = 3
 ADMIN: Final = "admin"
 
@@ -45,15 +46,15 @@ class ControlPlane:
         nodes: Sequence[Node] = (),
         *,
         images: Sequence[Path] = (),
-        node_grace: str = "24h",
+        node_grace: int = DAY,
         jobs_make_gangs: bool = False,
         programs_folder: Path | None = None,
     ) -> None:
         """Describe a plane; nothing runs before `start` or `with`.
 
         *nodes* are there from the beginning, more can be added later. *images* are files like
-        images.yaml, on top of it. *node_grace* is how long a node may be silent before it is
-        Unknown: hollow nodes renew their leases only when it is shorter than a day, because ten
+        images.yaml, on top of it. *node_grace* is how many seconds a node may be silent before it
+        is Unknown: hollow nodes renew their leases only when it is shorter than a day, because ten
         thousand of them would do little else. *jobs_make_gangs* turns WorkloadWithJob on.
         """
         self._first_nodes = list(nodes)
@@ -142,7 +143,7 @@ class ControlPlane:
             token=self._tokens["node-agent"],
             bridge=self._bridge,
             images=self._images,
-            renew_hollow=self._node_grace != "24h",
+            node_grace=self._node_grace,
         )
         self.etcd.start()
         self._until("etcd to answer", self.etcd, lambda: _etcd_is_healthy(store))

@@ -108,7 +108,7 @@ def _kubeconfigs(path: Path) -> list[str]:
 
 
 def controller_manager(
-    program: Path, files: Files, port: int, gates: Sequence[str], node_grace: str
+    program: Path, files: Files, port: int, gates: Sequence[str], node_grace: int
 ) -> list[str]:
     """The controllers; the program exits if the API server is not up when it starts."""
     return [
@@ -128,7 +128,7 @@ def controller_manager(
         "--kube-api-burst=400",
         f"--feature-gates={','.join(gates)}",
         # Hollow nodes do not renew leases unless asked to; see plane.ControlPlane.
-        f"--node-monitor-grace-period={node_grace}",
+        f"--node-monitor-grace-period={node_grace}s",
         "--profiling=false",
     ]
 

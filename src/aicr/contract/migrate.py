@@ -36,8 +36,14 @@ _GROUPS: Final = ("aicr.run/", "aicr.nvidia.com/", "validator.nvidia.com/")
 #: A document starts at such a line, whatever stands around it.
 _MARKER: Final = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 _QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\']|\'\')*\'')
+#: A document in braces, behind comments and the marker of a document.
+_BRACES: Final = re.compile(r"(?:\ufeff|\s|---|#[^\n]*\n|%[^\n]*\n)*\{")
+#: An apiVersion that says nothing, with the blanks that end its line.
 _EMPTY: Final = re.compile(
-    r"""(["']?apiVersion["']?[ \t]*:)(?:[ \t]*(?:~|null|""|''))?(?=[ \t\r\n,}#]|$)"""
+    r"""(["']?apiVersion["']?[ \t]*:)
+        (?:[ \t]*(?:~|null|""|''))?
+        (?:[ \t]+(?=\r?\n|\Z)|(?=[ \t\r\n,}\#]|\Z))""",
+    re.VERBOSE,
 )
 _LOOKS_LIKE_OURS: Final = re.compile(
     rf"""^["' \t]*apiVersion["']?:\s*["']?(?:{"|".join(map(re.escape, _GROUPS))})""", re.MULTILINE
@@ -256,9 +262,8 @@ def _inserted(text: str, target: str, positions: Positions) -> tuple[int, int, s
     before = text[text.rfind("\n", 0, key) + 1 : key]
     quote = text[key] if text[key] in "\"'" else ""
     entry = f"{quote}apiVersion{quote}: {quote}{target}{quote}"
-    flow = before.strip() or text[end:].lstrip(" \t")[:1] in (",", "}")
     newline = "\r\n" if "\r\n" in text else "\n"
-    if flow:
+    if _BRACES.match(text):
         apart = f",{newline}{before}" if not before.strip() else ", "
         return end, end, apart + entry
     stop = text.find("\n", end)

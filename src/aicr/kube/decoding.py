@@ -61,11 +61,18 @@ def projection(request: Request, body: bytes, into: type[T]) -> T:
 
 
 def page(request: Request, body: bytes, into: type[T]) -> Page[T]:
-    """One page of a list, its items as projections (or as `dict`)."""
+    """One page of a list, its items as projections, or as documents if *into* is `dict`.
+
+    Documents get the apiVersion and kind that servers leave out of items of lists.
+    """
     try:
         found: Page[T] = _decoder(Page[into]).decode(body)  # type: ignore[valid-type]
     except msgspec.DecodeError as error:
         raise _unreadable(request, error) from error
+    if into is dict and request.resource is not None and found.items:
+        about = {"apiVersion": request.resource.api_version, "kind": request.resource.kind}
+        items = [cast(T, {**about, **cast(Any, item)}) for item in found.items]
+        return Page(found.metadata, items)
     return found
 
 

@@ -148,13 +148,7 @@ class Reader:
         }
         for limit in (PAGE, PAGE, 0):
             try:
-                if into is not None:
-                    return await self._all(resource, into, limit, selectors)
-                return [
-                    # The server leaves these out of items; everything that reads documents wants them.
-                    {"apiVersion": resource.api_version, "kind": resource.kind, **item}
-                    for item in await self._all(resource, dict[str, Any], limit, selectors)
-                ]
+                return await self._all(resource, into or dict, limit, selectors)
             except AicrError as error:
                 if not (limit and status.is_gone(error)):
                     raise
