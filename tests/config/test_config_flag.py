@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -414,6 +417,31 @@ def test_a_source_that_cannot_be_read_is_refused(
     for command in ("recipe", "query", "explain", "bundle"):
         aicr(command, "--config", source).refused(status, words)
     aicr("recipe", "list", "--config", source).refused(status, words)
+
+
+def test_an_address_is_a_source(tmp_path: Path) -> None:
+    """http(s) is read as a file is, and errors name the address (spec 6.5)."""
+    config(tmp_path, recipe={"criteria": CRITERIA})
+    config(tmp_path, "wrong.yaml", recipe={"criteria": {**CRITERIA, "service": "ekss"}})
+    handler = functools.partial(Quiet, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        try:
+            assert criteria_of(aicr("recipe", "--config", f"{address}/aicr.yaml"))
+            wrong = aicr("recipe", "--config", f"{address}/wrong.yaml")
+            wrong.refused(2, "invalid service type: ekss", f"{address}/wrong.yaml:6:")
+            absent = aicr("recipe", "--config", f"{address}/absent.yaml")
+            absent.refused(3, f"config file not found: {address}/absent.yaml")
+        finally:
+            server.shutdown()
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves files and keeps silent about it."""
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
 
 
 def test_the_file_is_named_once(tmp_path: Path) -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import os
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -82,6 +84,7 @@ class Agents:
                 "key": str(serving.key),
                 "devices": node.devices,
                 "images": self._images,
+                "visible": visible(),
                 "state": str(self._folder / "nodes" / node.name),
             },
         )
@@ -127,3 +130,10 @@ class Agents:
             process.ask_to_stop()
         for process in self.processes:
             process.stop()
+
+
+def visible() -> list[str]:
+    """Folders that pods must see and that are no part of the root's file system, so not in its overlay."""
+    root = os.stat("/").st_dev
+    wanted = [str(ROOT), sys.prefix, sys.base_prefix, tempfile.gettempdir()]
+    return sorted({path for path in wanted if os.stat(path).st_dev != root})

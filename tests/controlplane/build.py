@@ -108,7 +108,7 @@ def damage(place: Path) -> str:
         lines = (place / SUMS).read_text(encoding="utf-8").splitlines()
     except OSError as error:
         return f"no {SUMS}: {error.strerror}"
-    wanted = dict(reversed(line.split("  ", 1)) for line in lines)
+    wanted = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
     for name in PACKAGES:
         if name not in wanted:
             return f"{SUMS} has no line for {name}"

@@ -194,7 +194,9 @@ class Client:
         connection = self._connection(None)
         opened(connection)
         try:
-            connection.request("GET", f"{path}?{urlencode({**query, 'watch': '1'})}", None, self._headers)
+            connection.request(
+                "GET", f"{path}?{urlencode({**query, 'watch': '1'})}", None, self._headers
+            )
             answer = connection.getresponse()
             if answer.status >= 300:
                 raise _refusal(answer.status, answer.read())

@@ -19,7 +19,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -31,6 +31,8 @@ SLOTS: Final = RANGE.num_addresses // SLOT_SIZE
 NODES: Final = 28
 PODS_PER_NODE: Final = 64
 NAMESPACES: Final = Path("/run/netns")
+#: Variable by which processes of a pod on the host's network are found; it begins with the bridge.
+MARK: Final = "AICR_TEST_POD"
 START_TIME: Final = 21  # field of /proc/PID/stat, counted from 0
 
 
@@ -159,17 +161,34 @@ def namespaces(prefix: str) -> list[str]:
         return []
 
 
+def pids_marked(prefix: str) -> list[int]:
+    """Processes whose variable `MARK` begins with *prefix*."""
+    wanted = f"{MARK}={prefix}".encode()
+    found = []
+    for entry in os.listdir("/proc"):
+        with contextlib.suppress(OSError, ValueError):
+            variables = Path(f"/proc/{int(entry)}/environ").read_bytes().split(b"\0")
+            if any(one.startswith(wanted) for one in variables):
+                found.append(int(entry))
+    return found
+
+
 def drop_namespace(name: str) -> None:
     """End every process in a network namespace, then remove it."""
+    _kill_all(lambda: pids_in(name))
+    with contextlib.suppress(NetworkError):
+        ip(f"netns del {name}")
+
+
+def _kill_all(find: Callable[[], list[int]]) -> None:
+    # More than once, because a process may make another while we look.
     for _ in range(20):
-        left = pids_in(name)
+        left = find()
         if not left:
-            break
+            return
         for pid in left:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-    with contextlib.suppress(NetworkError):
-        ip(f"netns del {name}")
 
 
 def sweep() -> list[str]:
@@ -221,5 +240,6 @@ def _made(name: str) -> bool:
 def _remove(name: str) -> None:
     for namespace in namespaces(f"{name}-"):
         drop_namespace(namespace)
+    _kill_all(lambda: pids_marked(f"{name}-"))
     with contextlib.suppress(NetworkError):
         ip(f"link del dev {name}")

@@ -18,7 +18,7 @@ class Pair:
 
 
 @functools.cache
-def authority(name: str = "one") -> trustme.CA:
+def authority(name: str) -> trustme.CA:
     """A CA; another one for each *name*."""
     return trustme.CA(organization_name=f"test {name}")
 
@@ -41,7 +41,7 @@ def _pair(leaf: trustme.LeafCert) -> Pair:
 def server_context(*, identity: str = "127.0.0.1", client_ca: str = "") -> ssl.SSLContext:
     """TLS for a test server; with *client_ca* clients must show a certificate of that CA."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority().issue_cert(identity).configure_cert(context)
+    authority("one").issue_cert(identity).configure_cert(context)
     if client_ca:
         authority(client_ca).configure_trust(context)
         context.verify_mode = ssl.CERT_REQUIRED

@@ -5,12 +5,15 @@ from __future__ import annotations
 import io
 import json
 import re
+import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from tests.cli.program import aicr
+from tests import tools
+from tests.cli.program import ROOT, aicr
 from tests.explain.test_explain_output import Terminal
 from tests.leaves.leaf_cases import ROWS
 from tests.recipe import trees
@@ -311,6 +314,15 @@ def test_colour_is_for_terminals_only(monkeypatch: pytest.MonkeyPatch) -> None:
     assert re.sub(r"\033\[\d+m", "", shown) == plain.getvalue()
 
 
+def test_a_name_cannot_write_over_the_terminal(tmp_path: Path) -> None:
+    """Names of a data directory are shown, not obeyed."""
+    name = "mine\x1b[2J"
+    data = trees.data(tmp_path, {"overlays/mine.yaml": trees.overlay(name, {"service": "mycloud"})})
+    found = aicr("recipe", "list", "--data", data, "--service", "mycloud")
+    assert "\x1b" not in found.out + found.err
+    assert "mine\\x1b[2J  mycloud" in found.out
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -340,3 +352,28 @@ def test_the_sub_command_is_found_and_its_neighbour_named() -> None:
     help_text = aicr("help", "recipe", "list").out
     assert help_text.startswith("usage: aicr recipe list")
     assert help_text == aicr("recipe", "list", "-h").out
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("aicr recipe li", "list"),
+        ("aicr recipe list --no-he", "--no-health"),
+        ("aicr recipe list --service ek", "eks"),
+        ("aicr recipe list --format ta", "table"),
+        ("aicr recipe --graph sv", "svg"),
+        ("aicr recipe --service ek", "eks"),
+    ],
+)
+def test_bash_completes_the_sub_command_and_its_flags(line: str, offered: str) -> None:
+    """The shell finds the list below its command, and the command as it was."""
+    script = f"""
+    source {shlex.quote(str(ROOT / "src/aicr/cli/completions/aicr.bash"))}
+    COMP_WORDS=({shlex.join(line.split())}); COMP_CWORD=$(( ${{#COMP_WORDS[@]}} - 1 ))
+    function_name=$(complete -p aicr | sed 's/.*-F \\([^ ]*\\).*/\\1/')
+    $function_name aicr "${{COMP_WORDS[COMP_CWORD]}}" "${{COMP_WORDS[COMP_CWORD - 1]}}"
+    printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    bash = tools.program("bash", "install the package bash")
+    done = subprocess.run([bash, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.split()) == (0, [offered]), done.stderr

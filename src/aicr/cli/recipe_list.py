@@ -114,7 +114,7 @@ def draw(rows: list[Row], *, colour: bool = False) -> str:
     columns.append(("SOURCE", lambda row: row["source"]))
     if any("profile" in row for row in rows):
         columns.append(("PROFILE", _profile))
-    cells = [[read(row) for _, read in columns] for row in rows]
+    cells = [[_clean(read(row)) for _, read in columns] for row in rows]
     heads = [head for head, _ in columns]
     widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
     lines = [_line(heads, widths, [_BOLD] * len(heads) if colour else None)]
@@ -164,8 +164,15 @@ def _reasons(rows: list[Row]) -> str:
                 words = health.get("reason", "")
                 reasons.setdefault(words, []).append(row["name"])
         for words, names in reasons.items():
-            text += f"\n{status}: {', '.join(names)}\n  {words}\n"
+            text += f"\n{status}: {_clean(', '.join(names))}\n  {_clean(words)}\n"
     return text
+
+
+def _clean(text: str) -> str:
+    """*text* without characters that could write over a terminal; names come from any catalogue."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 def _summary(rows: list[Row], filters: dict[str, str]) -> str:

@@ -207,6 +207,9 @@ class _Merged:
             files = self._merger.config_files.values()
             currents = [str(found.get("current-context") or "") for found in files]
             self.current: str = next((current for current in currents if current), "")
+            for section, part in (("clusters", "cluster"), ("users", "user"), ("contexts", "context")):
+                for found in self._config[section]:
+                    str(found.value["name"]), dict(found.value.get(part) or {})
         except (
             Exception
         ) as error:  # the loader lets everything through that YAML and wrong types cause

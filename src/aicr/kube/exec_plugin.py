@@ -86,7 +86,7 @@ def read_spec(
             f'unknown interactiveMode "{mode}"', where=where, hint=f"one of {', '.join(MODES)}"
         )
     if "/" in command and not os.path.isabs(command):
-        command = os.path.join(folder, command)
+        command = os.path.normpath(os.path.join(folder, command))
     return ExecSpec(
         command,
         version,

@@ -23,7 +23,7 @@ import yarl
 
 from aicr.errors import SERVICE_UNAVAILABLE, AicrError
 from aicr.kube import request as requests
-from aicr.kube import status, tls
+from aicr.kube import proxy, status, tls
 from aicr.kube.config import ClusterConfig
 from aicr.kube.credentials import Login
 from aicr.kube.http_errors import connection_error
@@ -252,7 +252,11 @@ class HttpTransport:
         """How to get there: TLS context, expected name, proxy."""
         route: dict[str, Any] = {}
         if self._config.proxy:
-            route["proxy"] = self._config.proxy
+            # Without its password: aiohttp quotes this address in its errors.
+            route["proxy"] = proxy.shown(self._config.proxy)
+            known = proxy.authorization(self._config.proxy)
+            if known:
+                route["proxy_headers"] = {"Proxy-Authorization": known}
         if self._config.server.startswith("https"):
             route["ssl"] = self._tls_context(login)
             if self._config.tls.server_name:

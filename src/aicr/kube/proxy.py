@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from aicr.errors import invalid
+from aicr.kube.credentials import basic
 
 SCHEMES = ("http", "https")
 
@@ -46,6 +47,14 @@ def shown(url: str) -> str:
     if "@" not in parts.netloc:
         return url
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def authorization(url: str) -> str:
+    """The Proxy-Authorization header of the credentials in *url*, "" if there are none."""
+    parts = urlsplit(url)
+    if parts.username is None:
+        return ""
+    return basic(unquote(parts.username), unquote(parts.password or ""))
 
 
 def _bypassed(server: SplitResult, no_proxy: str) -> bool:

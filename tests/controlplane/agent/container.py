@@ -56,7 +56,7 @@ class Surroundings(Protocol):
     def mounts(self, container: Document, variables: dict[str, str]) -> list[Mount]:
         """A container's volumes and the files that every container gets."""
 
-    def launch(self, **own: Any) -> Launch:
+    def launch(self, *, spec: Document, **own: Any) -> Launch:
         """Complete what a container wants to be launched with."""
 
     def place(self, pid: int, variables: dict[str, str], launch: Launch) -> Place:
@@ -164,7 +164,9 @@ class Container:
         folder.mkdir(parents=True)
         message = folder / "termination"
         message.touch()
-        mounts.append(Mount(message, self.spec.get("terminationMessagePath", "/dev/termination-log")))
+        mounts.append(
+            Mount(message, self.spec.get("terminationMessagePath", "/dev/termination-log"))
+        )
         launch = self._around.launch(
             spec=self.spec,
             folder=folder,
@@ -306,7 +308,11 @@ class Container:
 
     def _message(self, run: Run, code: int) -> str:
         message = (run.folder / "termination").read_bytes()[:4096]
-        if not message and code and self.spec.get("terminationMessagePolicy", "").startswith("Fallb"):
+        if (
+            not message
+            and code
+            and self.spec.get("terminationMessagePolicy", "").startswith("Fallb")
+        ):
             log = (run.folder / "log").read_bytes()[-MESSAGE_BYTES:]
             message = b"".join(log.splitlines(keepends=True)[-MESSAGE_LINES:])
         return message.decode(errors="replace")
@@ -339,20 +345,22 @@ class Container:
         """Names this run of the container."""
         return f"aicr-test://{self._folder.parent.parent.name}-{self.name}-{self.restarts}"
 
-    def status(self) -> Document:
-        """Its entry in the pod's status."""
+    def status(self, *, final: bool) -> Document:
+        """Its entry in the pod's status; *final* when it will not be started again whatever happens."""
         state = self.state
         last = self.last_state
-        if "terminated" in state and not self.finished and self.restarts:
+        if "terminated" in state and not final and not self.finished and self.restarts:
             last = state
             text = f"back-off restarting failed container={self.name}"
             state = {"waiting": {"reason": "CrashLoopBackOff", "message": text}}
         status: Document = {
             "name": self.name,
             "image": self.spec["image"],
-            "imageID": f"aicr-test://{self.spec['image']}" if self.run or last else "",
+            "imageID": f"aicr-test://{self.spec['image']}" if self.run or last or self.exit_code is not None else "",
             "restartCount": self.restarts,
-            "ready": self.exit_code == 0 if self.kind == "init" and not self.sidecar else self.ready,
+            "ready": self.exit_code == 0
+            if self.kind == "init" and not self.sidecar
+            else self.ready,
             "started": self.started,
             "state": state,
             "lastState": last,

@@ -41,7 +41,12 @@ class HollowNodes:
             if self._renew:
                 threading.Thread(
                     target=registration.heartbeat,
-                    args=(self._client, list(self._addresses), self._cluster.lease_seconds, stopped),
+                    args=(
+                        self._client,
+                        list(self._addresses),
+                        self._cluster.lease_seconds,
+                        stopped,
+                    ),
                     daemon=True,
                 ).start()
             threading.Thread(

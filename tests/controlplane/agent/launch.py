@@ -11,6 +11,7 @@ The script reports through files: `up` has content once the container's own prog
 
 from __future__ import annotations
 
+import os
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,6 +83,12 @@ def _script(launch: Launch) -> str:
     lines = ["set -eu", f"exec 3>&2 2>{setup} 4>{up}", f"{mkdir} -p {_quoted(scratch)}"]
 
     def inside(path: str) -> str:
+        # Links are followed here and now: an absolute one, such as /var/run, would lead the shell
+        # out of the new root and into this machine. Both have the same links.
+        # /dev is our own and has none on the way.
+        path = os.path.normpath("/" + path.lstrip("/"))
+        if not path.startswith("/dev/"):
+            path = os.path.realpath(path)
         return _quoted(f"{root}/{path.lstrip('/')}")
 
     def bind(source: str, target: str, *, folder: bool, read_only: bool) -> None:
@@ -116,10 +123,9 @@ def _script(launch: Launch) -> str:
         lines.append(f"{program('ln')} -s {target} {inside(f'dev/{name}')}")
     for path in launch.visible:
         bind(path, path, folder=True, read_only=False)
-    for one in launch.mounts:
-        bind(
-            str(one.source), one.target, folder=one.source.is_dir(), read_only=one.read_only
-        )
+    # Outer ones first, or they would cover what lies in them.
+    for one in sorted(launch.mounts, key=lambda one: one.target.count("/")):
+        bind(str(one.source), one.target, folder=one.source.is_dir(), read_only=one.read_only)
     lines.append(f"{mkdir} -p {inside(launch.workdir)}")
     if launch.read_only_root:
         lines.append(f"{mount} -o remount,bind,ro {_quoted(root)}")

@@ -24,11 +24,11 @@ from tests.controlplane.agent.handlers import Place
 from tests.controlplane.agent.launch import Launch, Mount
 from tests.controlplane.agent.registration import now, say
 from tests.controlplane.agent.sandbox import Sandbox
-from tests.controlplane.agent.services import MARK, Services
+from tests.controlplane.agent.services import Services
 from tests.controlplane.agent.settings import Image
 from tests.controlplane.agent.volumes import Volumes
 from tests.controlplane.client import STRATEGIC, ApiError, Document, path_of
-from tests.controlplane.network import NetworkError
+from tests.controlplane.network import MARK, NetworkError
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 RETRY_SECONDS: Final = 0.5
@@ -66,6 +66,8 @@ class PodWorker:
         self._sandbox: Sandbox | None = None
         self._devices: dict[tuple[str, str], list[str]] = {}
         self._prepared = False
+        self._began = 0.0
+        self._start_time = pod["status"].get("startTime") or now()
         self._retry_at = 0.0
         self._refresh_at = 0.0
         self._stopping = False
@@ -378,16 +380,11 @@ class PodWorker:
     def _publish(self, *, last: bool = False) -> None:
         if self._stopping and self._stopped and not last:
             return
-        ended = status.phase(self.inits, self.mains)
-        if self._stopping and self._stopped and ended in {"Running", "Pending"}:
-            ended = "Failed"
-        elif ended in {"Succeeded", "Failed"} and not self._stopped:
-            # Sidecars still run; a pod is over when all of it is.
-            ended = "Running"
+        ended = status.phase(self.inits, self.mains, stopped=self._stopped)
         old = self._published.get("conditions") or self.pod["status"].get("conditions", [])
         new: Document = {
             "phase": ended,
-            "startTime": self.pod["status"].get("startTime") or self._published.get("startTime") or now(),
+            "startTime": self._start_time,
             "observedGeneration": self.pod["metadata"].get("generation", 0),
             **self._own_addresses(),
             **self._failure,
@@ -399,10 +396,10 @@ class PodWorker:
                 ended=ended,
                 old=old,
             ),
-            "containerStatuses": [one.status() for one in self.mains],
+            "containerStatuses": [one.status(final=self._stopping) for one in self.mains],
         }
         if self.inits:
-            new["initContainerStatuses"] = [one.status() for one in self.inits]
+            new["initContainerStatuses"] = [one.status(final=self._stopping) for one in self.inits]
         if not self._stopped and self._failure:
             del new["phase"]
         if new == self._published:

@@ -36,7 +36,11 @@ def now() -> str:
 
 def say(text: str) -> None:
     """A line in the agent's log."""
-    print(f"{datetime.now(UTC).isoformat(timespec='milliseconds')} {text}", file=sys.stderr, flush=True)
+    print(
+        f"{datetime.now(UTC).isoformat(timespec='milliseconds')} {text}",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 def register(client: Client, document: Document) -> None:

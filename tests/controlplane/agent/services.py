@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import secrets
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from tests.controlplane.agent.claims import Driver
 from tests.controlplane.agent.registration import now, say
@@ -15,9 +15,6 @@ from tests.controlplane.client import ApiError, Document, path_of
 
 if TYPE_CHECKING:
     from tests.controlplane.agent.pod import PodWorker
-
-#: Variable that marks the processes of a pod on the host's network; see network.pids_marked.
-MARK: Final = "AICR_TEST_POD"
 
 
 class Services:

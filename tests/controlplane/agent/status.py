@@ -9,20 +9,15 @@ from tests.controlplane.agent.registration import now
 from tests.controlplane.client import Document
 
 
-def phase(inits: Sequence[Container], mains: Sequence[Container]) -> str:
-    """Pending, Running, Succeeded or Failed."""
-    if any(one.finished and one.exit_code for one in inits if not one.sidecar):
-        return "Failed"
-    if mains and all(one.finished for one in mains):
-        return "Failed" if any(one.exit_code for one in mains) else "Succeeded"
+def phase(inits: Sequence[Container], mains: Sequence[Container], *, stopped: bool) -> str:
+    """Pending, Running, Succeeded or Failed; a pod is over only when all of it has *stopped*."""
+    if stopped:
+        broken = any(one.exit_code for one in inits if not one.sidecar)
+        good = not broken and all(one.exit_code == 0 for one in mains)
+        return "Succeeded" if good else "Failed"
     if any(one.running or one.exit_code is not None or one.restarts for one in mains):
         return "Running"
     return "Pending"
-
-
-def initialized(inits: Sequence[Container]) -> bool:
-    """Whether the main containers may run."""
-    return all(one.started if one.sidecar else one.exit_code == 0 for one in inits)
 
 
 def conditions(
@@ -57,7 +52,9 @@ def conditions(
     held = {one["type"]: one["status"] for one in pod["status"].get("conditions", [])}
     gated = [gate for gate in gates if held.get(gate) != "True"]
     gate_reason: Document = (
-        {"reason": "ReadinessGatesNotReady", "message": f"readiness gates: {gated}"} if gated else {}
+        {"reason": "ReadinessGatesNotReady", "message": f"readiness gates: {gated}"}
+        if gated
+        else {}
     )
     wanted = [
         ("PodReadyToStartContainers", sandbox, {}),

@@ -112,7 +112,9 @@ class Volumes:
         if source := volume.get("secret"):
             source = {**source, "name": source["secretName"]}
             return self._source(pod, {"secret": source}, source.get("defaultMode", 0o644))
-        known = {key: volume[key] for key in ("configMap", "downwardAPI") if key in volume}
+        known: Document = {
+            key: volume[key] for key in ("configMap", "downwardAPI") if key in volume
+        }
         if not known:
             kinds = ", ".join(key for key in volume if key != "name")
             raise ConfigError(
