@@ -314,7 +314,7 @@ def test_an_old_criteria_file_is_read_with_one_notice(tmp_path: Path) -> None:
     assert found.status == 0
     assert [line for line in found.lines if "aicr.nvidia.com" in line] == [
         f'warning: {tmp_path}/criteria.yaml: RecipeCriteria has apiVersion "aicr.nvidia.com/v1alpha1"'
-        f', read as "aicr.run/v1"; rewrite the header, because this form will stop being read'
+        f', read as "aicr.run/v1"; rewrite it with aicr migrate'
     ]
 
 

@@ -49,7 +49,7 @@ def legacy_notice(kind: str, api_version: object, source: str) -> str:
     said = f'apiVersion "{api_version}"' if api_version else "no apiVersion"
     return (
         f'{source}: {kind} has {said}, read as "{ACCEPTED[kind][0]}"; '
-        f"rewrite it with: aicr migrate {source}"
+        f"rewrite it with aicr migrate"
     )
 
 
