@@ -7,10 +7,10 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test leaves lint format coverage bench conformance docs clean
+.PHONY: help install demo test test-cluster leaves lint format coverage bench bench-cluster conformance docs clean
 
 help: ## list these targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 # The stamp file is newer than what decides the environment's content, so repeating is free.
 $(BIN)/.aicr-dev: pyproject.toml constraints.txt hatch_build.py
@@ -30,6 +30,12 @@ demo: ## recipe, bundle and helm's own verdict, from nothing but Python, pip and
 test: $(BIN)/.aicr-dev ## the test suite (TESTS=tests/bundle for a part)
 	@echo "make: pytest $(TESTS)"
 	@$(BIN)/python -m pytest -q $(TESTS)
+
+test-cluster: $(BIN)/.aicr-dev ## tests on a real control plane; as root, with Go for the first build
+	@echo "make: programs of the control plane"
+	@$(BIN)/python -m tests.controlplane.build
+	@echo "make: pytest -m cluster $(TESTS)"
+	@$(BIN)/python -m pytest -q -m cluster $(TESTS)
 
 leaves: $(BIN)/.aicr-dev ## resolve and bundle every overlay, and show how each ended
 	@$(BIN)/python tools/leaf_table.py
@@ -60,6 +66,9 @@ coverage: $(BIN)/.aicr-dev ## branch coverage of the test suite
 bench: ## start-up and resolver benchmarks in a clean environment (AICR_ORIGINAL=path to compare)
 	@PYTHON="$(PYTHON)" bash tools/bench.sh
 
+bench-cluster: $(BIN)/.aicr-dev ## what large collections of a real API server cost; minutes, needs what test-cluster does
+	@$(BIN)/python -m benchmarks.bench_kube_real
+
 .PHONY: kit
 kit:
 	@test -n "$(AICR_KIT)" || { \
@@ -76,6 +85,8 @@ docs: $(BIN)/.aicr-dev ## write generated pages and completion scripts again
 	@echo "make: schemas and the page of lint rules"
 	@$(BIN)/python -m tools.gen_schemas
 	@$(BIN)/python -m tools.gen_lint_page
+	@echo "make: the page of bundle validations"
+	@$(BIN)/python -m tools.gen_validation_page
 	@echo "make: completion scripts"
 	@$(BIN)/python tools/make_completions.py
 

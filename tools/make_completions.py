@@ -18,7 +18,7 @@ import shtab
 
 from aicr.bundle.deployers import names
 from aicr.catalog.criteria_values import FIELDS, VALUES
-from aicr.cli import explain, query, recipe_list
+from aicr.cli import diff, explain, query, recipe_list, upgrade_check
 from aicr.cli.completion import SHELLS
 from aicr.cli.formats import FORMATS
 from aicr.cli.main import COMMANDS, SUBCOMMANDS
@@ -34,6 +34,12 @@ PATHS: Final[dict[tuple[str, str], object]] = {
     ("", "config"): shtab.FILE,
     ("", "data"): shtab.DIRECTORY,
     ("", "paths"): shtab.FILE,
+    ("", "before"): shtab.FILE,
+    ("", "after"): shtab.FILE,
+    ("", "baseline"): shtab.FILE,
+    ("", "target"): shtab.FILE,
+    ("diff", "output"): shtab.FILE,
+    ("upgrade-check", "output"): shtab.FILE,
     ("recipe", "output"): shtab.FILE,
     ("bundle", "output"): shtab.DIRECTORY,
 }
@@ -43,7 +49,9 @@ def choices(command: str) -> dict[str, tuple[str, ...]]:
     """Words that a flag or argument takes, by destination."""
     found = {field: tuple(VALUES[field]) for field in FIELDS}
     own = {
+        "diff": diff.FORMATS,
         "query": query.FORMATS,
+        "upgrade-check": upgrade_check.FORMATS,
         "explain": explain.FORMATS,
         "recipe list": recipe_list.FORMATS,
     }

@@ -66,7 +66,7 @@ def test_nothing_that_is_passed_in_is_changed(
     recipe = aicr.resolve(catalog, criteria)
     before = copy.deepcopy(recipe.document)
     aicr.hydrate(recipe)
-    aicr.bundle(recipe, aicr.BundleOptions(set=["gpu-operator:driver.enabled=false"]))
+    aicr.bundle(recipe, aicr.BundleOptions(set=["gpu-operator:toolkit.enabled=false"]))
     assert recipe.document == before
     assert criteria == aicr.Criteria(**CRITERIA)  # type: ignore[arg-type]
     hydrated = aicr.hydrate(recipe)

@@ -60,7 +60,7 @@ def test_the_first_step_can_be_pasted_whatever_the_folder_is_called(
     [
         (["-o", "x"], ["flag --recipe is required", "aicr recipe"]),
         (["-r", "x"], ["flag --output is required", "-o bundle"]),
-        (["-r", "x", "-o", "oci://a/b"], ["oci://a/b: bundles are written to folders"]),
+        (["-r", "x", "-o", "oci://a/B"], ["'B' is not a repository"]),
         (["-r", "cm://a/b", "-o", "x"], ["ConfigMaps are not read", "kubectl get configmap"]),
         (["-r", "", "-o", "x"], ["recipe file: the name is empty", "- for standard input"]),
         (["-r", ".", "-o", "x"], ["recipe file . is a folder", "name the file in it"]),
@@ -83,7 +83,7 @@ def test_a_wrong_command_line_is_refused_before_anything_is_read(
 @pytest.mark.parametrize(
     ("argv", "status", "words"),
     [
-        (["--deployer", "hlm"], 2, ['invalid deployer "hlm": must be one of helm', "helm?"]),
+        (["--deployer", "hlm"], 2, ['invalid deployer "hlm": must be one of argocd', "helm?"]),
         (["--set", "gpu-operatr:a=1"], 2, ['unknown component "gpu-operatr"', '"gpu-operator"?']),
         (["--set", "gpuoperater:a=1"], 2, ["unknown component", "did you mean"]),
         (["--set", "gpu-operator"], 2, ["--set"]),

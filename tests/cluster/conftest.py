@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tests.controlplane import fixtures
 from tests.controlplane.fixtures import api, namespace, plane
 

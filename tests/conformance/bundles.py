@@ -2,13 +2,16 @@
 
 ::
 
-    order       component names in deployment order
+    order       component names in deployment order; for Argo CD in the order of their sync waves
     components  by name: chart, repo, version, namespace (or build), values, manifests by file name
     recipe      the recipe that the bundle carries
     data        files that were copied from --data
-    applications  Argo CD files of the original
+    parent      Argo CD only: the app of apps, what it reads and where it goes
+    notes       what the checks at bundle time warn of: component, missing flag, advice
 
-Folders, scripts, checksums and reports differ by design and are not in it (kit README, not comparable).
+Folders, scripts, checksums, reports, the second source of Applications and the numbers of their waves
+differ by design and are not in it (kit README, not comparable). Manifests are in it for helm only,
+because the original drops them for Argo CD.
 """
 
 from __future__ import annotations
@@ -23,7 +26,11 @@ from tests.conformance.kit import Kit
 from aicr.bundle.kustomize import TOOLS
 
 _ESCAPED = '{{ "{{" }}'
+_NOTE = re.compile(
+    r"(?:\bWarning: |\bwarning: )(\S+?):? (?:is enabled but )?(--\S+) is not set\. (.*?)\.?$"
+)
 _ASSIGNMENT = re.compile(r"^([A-Z]+)='(.*)'$", re.MULTILINE)
+_OCI = "oci://"
 #: Kind of the one object that stands for the output of a Kustomize build, named after its target.
 BUILT = "KustomizeBuild"
 
@@ -53,6 +60,17 @@ def golden_steps(kit: Kit, index: dict[str, Any], case: dict[str, Any]) -> dict[
     return steps | (kit.load(case["order"]) if "order" in case else {})
 
 
+def golden_stdout(index: dict[str, Any], case: dict[str, Any]) -> list[str]:
+    """What the original printed; a variant keeps its base's output unless it has one of its own."""
+    base = next((entry for entry in index["bases"] if entry["id"] == case.get("base")), case)
+    return list(case.get("stdout", base.get("stdout", ())))
+
+
+def notes(lines: list[str]) -> list[list[str]]:
+    """The warnings about flags that are not set, in the words that both have."""
+    return [list(found.groups()) for line in lines if (found := _NOTE.search(line))]
+
+
 def golden_bundle(kit: Kit, index: dict[str, Any], case: dict[str, Any]) -> dict[str, Any]:
     """A bundle of the original."""
     files = golden_files(index, case)
@@ -73,9 +91,9 @@ def golden_bundle(kit: Kit, index: dict[str, Any], case: dict[str, Any]) -> dict
     }
     if "recipe.yaml" in files:
         bundle["recipe"] = kit.load(files["recipe.yaml"])
+    bundle["notes"] = notes(golden_stdout(index, case))
     if argocd:
-        names = [path for path in files if path.endswith(("application.yaml", "app-of-apps.yaml"))]
-        bundle["applications"] = dict.fromkeys(sorted(names), "Application")
+        bundle["parent"] = _parent(kit.load(files["app-of-apps.yaml"]))
     return bundle
 
 
@@ -102,31 +120,46 @@ def _releases(steps: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _applications(kit: Kit, files: dict[str, str]) -> dict[str, dict[str, Any]]:
-    """The components of Argo CD's Applications in sync order; versions there lack their v."""
-    found: dict[str, dict[str, Any]] = {}
+    """The components of the original's Applications in sync order."""
     applications = [kit.load(file) for path, file in files.items() if "/application.y" in path]
-    for application in sorted(applications, key=_wave):
-        name, spec = application["metadata"]["name"], application["spec"]
-        found[name] = {}
-        namespace = spec["destination"]["namespace"]
-        source = spec["source"] if "source" in spec else spec["sources"][0]
-        repo = source["repoURL"] or ""
-        if "chart" not in source:
-            build = f"{repo}//{source['path']}?ref={source['targetRevision']}"
-            found[name] = {"build": build, "namespace": namespace}
-        elif repo:
-            oci = repo.startswith("oci://")
-            found[name] |= {
-                "chart": f"{repo}/{source['chart']}" if oci else source["chart"],
-                "repo": "" if oci else repo,
-                "version": str(source["targetRevision"]),
-                "namespace": namespace,
-            }
-    return found
+    return {
+        application["metadata"]["name"]: _charted(application)
+        for application in sorted(applications, key=_wave)
+    }
+
+
+def _charted(application: dict[str, Any]) -> dict[str, Any]:
+    """Chart, repo, version and namespace of an Application; nothing where it has no chart.
+
+    A registry may be written with its scheme or without (field case F7).
+    """
+    spec = application["spec"]
+    namespace = spec["destination"]["namespace"]
+    source = spec["source"] if "source" in spec else spec["sources"][0]
+    repo, version = source["repoURL"] or "", str(source["targetRevision"])
+    if "chart" not in source:
+        built = f"{repo}//{source['path']}?ref={version}"
+        return {"build": built, "namespace": namespace}
+    if not repo:
+        return {}
+    chart = source["chart"]
+    if not repo.startswith(("https://", "http://")):
+        repo, chart = "", f"{_OCI}{repo.removeprefix(_OCI)}/{chart}"
+    return {"chart": chart, "repo": repo, "version": version, "namespace": namespace}
 
 
 def _wave(application: dict[str, Any]) -> int:
     return int(application["metadata"]["annotations"]["argocd.argoproj.io/sync-wave"])
+
+
+def _parent(application: dict[str, Any]) -> dict[str, Any]:
+    """What the app of apps is called, what it reads and where it goes."""
+    metadata, spec = application["metadata"], application["spec"]
+    return {
+        "name": metadata["name"],
+        "namespace": metadata["namespace"],
+        **{key: spec[key] for key in ("project", "source", "destination")},
+    }
 
 
 def our_bundle(kit: Kit, folder: Path, *, argocd: bool) -> dict[str, Any]:
@@ -135,19 +168,23 @@ def our_bundle(kit: Kit, folder: Path, *, argocd: bool) -> dict[str, Any]:
     Args:
         kit: reads YAML as the kit does.
         folder: the written bundle.
-        argocd: bring it into what Argo CD bundles of the original show: versions without their v,
-            and neither manifests nor recipe.
+        argocd: whether it is one of Applications; see the module's docstring for what differs.
     """
     info = kit.comparer.load(folder / "bundle-info.yaml")
     components: dict[str, dict[str, Any]] = {}
     for release in info["layout"]["releases"]:
         place = folder / release["path"]
         component = components.setdefault(release["component"], {})
-        component["namespace"] = release["namespace"]
         if release["name"] == release["component"]:
-            component["values"] = kit.comparer.load(place / "values.yaml") or {}
-            component |= _upstream(place / "upstream.env", argocd)
+            component["namespace"] = release["namespace"]
+            values = place / "values.yaml"
+            component["values"] = kit.comparer.load(values) or {}
+            if argocd:
+                component |= _child(kit.comparer.load(place / "application.yaml"))
+            else:
+                component |= _upstream(place / "upstream.env")
         _templates(kit, place / "templates", component)
+    for component in components.values():
         if argocd:
             component.pop("manifests", None)
         if not {"chart", "build"} & component.keys():
@@ -160,18 +197,35 @@ def our_bundle(kit: Kit, folder: Path, *, argocd: bool) -> dict[str, Any]:
         "data": sorted(str(p.relative_to(folder)) for p in data.rglob("*") if p.is_file()),
     }
     if argocd:
-        bundle["applications"] = {}
+        waves = our_waves(kit, folder)
+        bundle["order"].sort(key=lambda name: waves[name][0])
+        bundle["parent"] = _parent(kit.comparer.load(folder / "app-of-apps.yaml"))
     else:
         bundle["recipe"] = kit.comparer.load(folder / "recipe.yaml")
     return bundle
 
 
-def _upstream(file: Path, argocd: bool) -> dict[str, str]:
+def our_waves(kit: Kit, folder: Path) -> dict[str, list[int]]:
+    """The sync waves of each component's Applications, in the order of their folders."""
+    found: dict[str, list[int]] = {}
+    for release in kit.comparer.load(folder / "bundle-info.yaml")["layout"]["releases"]:
+        application = kit.comparer.load(folder / release["manifest"])
+        assert application["spec"]["destination"]["namespace"] == release["namespace"]
+        found.setdefault(release["component"], []).append(_wave(application))
+    return found
+
+
+def _child(application: dict[str, Any]) -> dict[str, Any]:
+    """An Application of ours with a chart; one of a folder of the bundle says nothing more."""
+    sources = application["spec"].get("sources") or [application["spec"]["source"]]
+    return _charted(application) if "chart" in sources[0] else {}
+
+
+def _upstream(file: Path) -> dict[str, str]:
     if not file.is_file():
         return {}
     said = dict(_ASSIGNMENT.findall(file.read_text(encoding="utf-8")))
-    version = said["VERSION"].removeprefix("v") if argocd else said["VERSION"]
-    return {"chart": said["CHART"], "repo": said["REPO"], "version": version}
+    return {"chart": said["CHART"], "repo": said["REPO"], "version": said["VERSION"]}
 
 
 def _templates(kit: Kit, folder: Path, component: dict[str, Any]) -> None:

@@ -53,6 +53,11 @@ class Listener(Console):
         """Everything that was printed for machines."""
         return str(self.out.getvalue())  # type: ignore[attr-defined]
 
+    @property
+    def stderr(self) -> str:
+        """Everything that was said to people."""
+        return str(self.err.getvalue())  # type: ignore[attr-defined]
+
 
 class Product:
     """The product over the kit's catalogue, for one test.
@@ -94,7 +99,7 @@ class Product:
         if console.errors:
             assert status == console.errors[0].exit_status
             return refusal(console.errors[0])
-        assert status == 0, console.err.getvalue()  # type: ignore[attr-defined]
+        assert status == 0, console.stderr
         if plain:
             return {"document": console.stdout.removesuffix("\n")}
         is_json = console.stdout[:1] in ("{", "[", '"') or console.stdout == "null\n"

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from tests.conformance.compare import Difference, at, steps
+from tests.conformance.bundle_conditions import (
+    derived_order,
+    only_sync_hooks,
+    operators_version,
+    originals_order_by_tiers,
+    pinned_in_a_registry,
+    recipes_own,
+)
 from tests.conformance.rules import (
     ABSENT,
-    Case,
     Everywhere,
     Exactly,
     Rule,
     refused,
 )
-
-from aicr.recipe.hydrate import resolve_values
 
 INVALID = "INVALID_REQUEST"
 WRITTEN = ("bundle-base", "bundle-variant")
@@ -22,48 +26,40 @@ DECLARES = "recipe declares: aws-ebs-csi-driver, aws-efa, cert-manager, gpu-oper
 EBS = "document.components.aws-ebs-csi-driver.values.node.tolerations"
 GPU = "document.components.gpu-operator.values"
 CERT = "document.components.cert-manager.values"
-HOOKS = {"helm.sh/hook", "helm.sh/hook-weight", "helm.sh/hook-delete-policy"}
-
-
-def _recipes_own(case: Case, difference: Difference) -> bool:
-    """The list is the one that the recipe's values hold, untouched."""
-    name = str(steps(difference.path)[2])
-    document = case.actual["document"]
-    refs = case.facts["recipe"]["componentRefs"]
-    ref = next(ref for ref in refs if ref["name"] == name)
-    values = resolve_values(ref, case.facts["catalog"].tree)
-    path = ".".join(str(step) for step in steps(difference.path)[4:-2])
-    kept = at(values, path)
-    return bool(kept) and kept == at(document["components"][name]["values"], path)
-
-
-def _only_sync_hooks(_: Case, difference: Difference) -> bool:
-    hooks = str(difference.expected.get("helm.sh/hook"))
-    return difference.expected.keys() <= HOOKS and hooks == "post-install,post-upgrade"
-
-
-def _derived_order(case: Case, difference: Difference) -> bool:
-    """Our order is what the dependencies of the bundle's recipe give, alphabetical where free."""
-    document = case.actual["document"]
-    order = document["order"] if steps(difference.path)[1] == "order" else None
-    recipe = document.get("recipe") or case.facts["recipe"]
-    waits = {ref["name"]: set(ref.get("dependencyRefs") or ()) for ref in recipe["componentRefs"]}
-    derived: list[str] = []
-    while waits:
-        ready = min(name for name, on in waits.items() if not on & waits.keys())
-        derived.append(ready)
-        del waits[ready]
-    return bool(derived == (order or recipe["deploymentOrder"]))
-
 
 COMMON: tuple[Rule, ...] = (
     Everywhere(
-        id="argocd-later",
-        source="issue of the Argo CD deployers",
-        text="Applications come with a later issue; order, charts and values are compared.",
+        id="dra-pods-roll",
+        source="bundler spec 4.4",
+        text="Pods of the DRA driver carry the version of the GPU operator, so as to roll with it.",
         parts=WRITTEN,
-        paths=("document.applications.*",),
-        kinds=("missing",),
+        paths=(
+            "document.components.nvidia-dra-driver-gpu.values.{controller,kubeletPlugin}"
+            ".podAnnotations",
+        ),
+        kinds=("extra",),
+        holds=operators_version,
+    ),
+    Everywhere(
+        id="registry-versions-literal",
+        source="bundler spec 5.0.6",
+        text="In a registry a version is a tag, which keeps its v in Applications too.",
+        parts=WRITTEN,
+        paths=(
+            "document.components.{kai-scheduler,nvsentinel}.version",
+            "document.components.{kgateway,kgateway-crds}.version",
+        ),
+        kinds=("value",),
+        holds=pinned_in_a_registry,
+    ),
+    Everywhere(
+        id="waves-are-tiers",
+        source="bundler spec 5.0.2, 5.3; kit README: wave numbers",
+        text="The original's order by tiers: what waits for the same syncs at the same time.",
+        parts=WRITTEN,
+        paths=("document.order[*]",),
+        kinds=("value",),
+        holds=originals_order_by_tiers,
     ),
     Everywhere(
         id="tolerations-of-the-recipe",
@@ -75,7 +71,7 @@ COMMON: tuple[Rule, ...] = (
             "document.components.gpu-operator.values.daemonsets.tolerations[0].key",
         ),
         kinds=("missing", "extra"),
-        holds=_recipes_own,
+        holds=recipes_own,
     ),
     Everywhere(
         id="no-sync-hooks",
@@ -84,7 +80,7 @@ COMMON: tuple[Rule, ...] = (
         parts=WRITTEN,
         paths=("document.components.*.manifests.*[*].metadata.annotations",),
         kinds=("missing",),
-        holds=_only_sync_hooks,
+        holds=only_sync_hooks,
     ),
     Everywhere(
         id="enabled-is-no-value",
@@ -102,7 +98,7 @@ COMMON: tuple[Rule, ...] = (
         parts=("bundle-variant",),
         paths=("document.order[*]", "document.recipe.deploymentOrder[*]"),
         kinds=("value", "extra"),
-        holds=_derived_order,
+        holds=derived_order,
         only=(
             "recipe-unknown-component",
             "recipe-kustomize",
@@ -391,13 +387,6 @@ RECIPES: tuple[Rule, ...] = (
                 "document.recipe.componentRefs[3].overrides.daemonsets.tolerations[0].key": "only"
             }
         },
-    ),
-    Exactly(
-        id="repo-is-for-argocd",
-        source="issue of the Argo CD deployers",
-        text="--repo comes with them.",
-        part="bundle-variant",
-        cases={"helm-repo-ignored": refused(INVALID, "unknown flag --repo")},
     ),
 )
 

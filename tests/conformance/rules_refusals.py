@@ -182,20 +182,25 @@ OF_BUNDLES: tuple[Rule, ...] = (
             "gate-empty-key": reworded('--workload-gate "=b:NoSchedule": the key is empty'),
             "gate-bad-effect": reworded('--workload-gate "a:Never": unknown effect "Never"'),
             "nodes-negative": reworded("invalid --nodes -1: must be a whole number of nodes"),
+            "oci-bad": reworded("oci://: '' is not a registry"),
         },
     ),
     Exactly(
-        id="later-issues",
-        source="issues of deployers, OCI output and attestation",
-        text="Deployers, registries and attestation that are not there yet are refused by name.",
+        id="no-binary-attestation",
+        source="decision 57; docs/differences.md: a binary attestation",
+        text="A bundle is signed by who makes it; nothing is asked of the program, or pins it.",
         part="bundle-error",
         cases={
-            "deployer-bad": reworded('invalid deployer "flux": must be one of helm'),
-            "dup-repo": reworded("unknown flag --repo"),
-            "oci-bad": reworded("oci://: bundles are written to folders"),
-            "attest-without-binary-attestation": usage("unknown flag --attest"),
+            "attest-without-binary-attestation": usage("keyless signing needs the extra sign"),
             "identity-pattern": reworded("unknown flag --certificate-identity-regexp"),
         },
+    ),
+    Exactly(
+        id="more-deployers",
+        source="bundler spec 5.0.2",
+        text="Flux is a deployer now.",
+        part="bundle-error",
+        cases={"deployer-bad": accepted(lambda document: document == "a full bundle")},
     ),
 )
 

@@ -2,50 +2,51 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conformance.bundles import build_nothing, golden_bundle, our_bundle
+from tests.conformance.bundles import build_nothing, golden_bundle, notes, our_bundle, our_waves
 from tests.conformance.conftest import Judge
 from tests.conformance.kit import Kit, kit
-from tests.conformance.product import Product, golden_refusal, option, refusal, settle_words
+from tests.conformance.product import (
+    Listener,
+    Product,
+    golden_refusal,
+    option,
+    refusal,
+    settle_words,
+)
 
 KIT: Kit = kit()
 INDEX: dict[str, Any] = KIT.load("bundle/index.yaml")
-#: Flags of Argo CD bundles, which come with a later issue; the bundle is compared without them.
-_ARGOCD = ("argocd", "--repo")
+ARGOCD = [base for base in INDEX["bases"] if base["id"].startswith("argocd/")]
 
 
 @pytest.fixture
 def bundler(product: Product, monkeypatch: pytest.MonkeyPatch) -> Product:
-    """The product with a Kustomize tool that builds nothing, because its sources need a network."""
+    """The product with a Kustomize tool that builds nothing, because its sources need a network.
+
+    What signs a bundle without a key needs one too, and is taken for not installed.
+    """
     monkeypatch.setattr("aicr.bundle.kustomize.run_process", build_nothing)
     monkeypatch.setattr("aicr.bundle.kustomize._which", lambda program: f"/usr/bin/{program}")
+    monkeypatch.setitem(sys.modules, "sigstore", None)
     return product
 
 
-def _observe(bundler: Product, args: list[str], folder: Path, *, argocd: bool) -> dict[str, Any]:
-    """Run a command line with its bundle in *folder*."""
-    if argocd:
-        args = _without(args, "-d", "--repo")
+def _run(bundler: Product, args: list[str], folder: Path) -> tuple[Listener, dict[str, Any] | None]:
+    """Run a command line with its bundle in *folder*; the second is its refusal, if it is one."""
     moved = [str(folder) if word == "out" else word for word in args]
     status, console = bundler.run(moved)
     if not console.errors:
         assert status == 0
-        return {"document": our_bundle(KIT, folder, argocd=argocd)}
+        return console, None
     assert not folder.exists(), "a refusal must not leave a bundle behind"
     found = refusal(console.errors[0])
     found["refused"]["message"] = found["refused"]["message"].replace(str(folder), "out")
-    return found
-
-
-def _without(args: list[str], *flags: str) -> list[str]:
-    kept: list[str] = []
-    for place, word in enumerate(args):
-        if word not in flags and (place == 0 or args[place - 1] not in flags):
-            kept.append(word)
-    return kept
+    return console, found
 
 
 def _check(
@@ -54,7 +55,10 @@ def _check(
     args = [str(word) for word in case["args"]]
     argocd = "argocd" in args
     expected = {"document": golden_bundle(KIT, INDEX, case)}
-    actual = _observe(bundler, args, folder, argocd=argocd)
+    console, actual = _run(bundler, args, folder)
+    if actual is None:
+        bundle = our_bundle(KIT, folder, argocd=argocd)
+        actual = {"document": {**bundle, "notes": notes(console.stderr.splitlines())}}
     settle_words(expected, actual)
     source = option(args, "-r")
     assert source is not None
@@ -84,32 +88,43 @@ def test_refusal_agrees_with_the_original(
 ) -> None:
     """What the original refuses is refused, in its words where they are comparable."""
     args = [str(word) for word in case["args"]]
-    actual = _observe(bundler, args, tmp_path / "out", argocd=case["id"].endswith("-argocd"))
+    _, found = _run(bundler, args, tmp_path / "out")
+    actual = found or {"document": "a full bundle"}
     if "error" in case:
         expected = golden_refusal(case["error"], case["exit"])
     else:
         expected = {"document": case["leftBehind"]}
-    if "document" in actual:
-        actual = {"document": "a full bundle"}
     settle_words(expected, actual)
     conformance("bundle-error", case["id"], expected, actual)
 
 
-def test_argocd_is_refused_by_name_until_its_issue(bundler: Product, tmp_path: Path) -> None:
-    """A deployer that is not there yet is refused, never replaced by another."""
-    args = [
-        "bundle",
-        "-r",
-        INDEX["bases"][0]["recipe"],
-        "-o",
-        str(tmp_path / "out"),
-        "-d",
-        "argocd",
+@pytest.mark.parametrize("case", ARGOCD, ids=[case["id"] for case in ARGOCD])
+def test_applications_sync_after_all_that_their_component_waits_for(
+    case: dict[str, Any], bundler: Product, tmp_path: Path
+) -> None:
+    """Waves keep every dependency of the recipe apart, and the steps of a component in order."""
+    _, found = _run(bundler, [str(word) for word in case["args"]], tmp_path / "out")
+    assert found is None
+    waves = our_waves(KIT, tmp_path / "out")
+    for ref in KIT.load(case["recipe"])["componentRefs"]:
+        own = waves[ref["name"]]
+        assert own == sorted(set(own)), ref["name"]
+        for dependency in ref.get("dependencyRefs") or ():
+            assert waves[dependency][-1] < own[0], (ref["name"], dependency)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "  ⚠ Warning: some-thing is enabled but --some-flag is not set. First. Second.",
+        "warning: some-thing: --some-flag is not set. First. Second",
+    ],
+)
+def test_warnings_read_the_same_in_both(line: str) -> None:
+    """What is compared of a warning is its component, its flag and its advice."""
+    assert notes([line, "warning: something else"]) == [
+        ["some-thing", "--some-flag", "First. Second"]
     ]
-    status, console = bundler.run(args)
-    assert status == 2
-    assert console.errors[0].chain()[-1].message == 'invalid deployer "argocd": must be one of helm'
-    assert option(args, "-d") in _ARGOCD
 
 
 def test_the_recipe_in_a_bundle_has_todays_header(bundler: Product, tmp_path: Path) -> None:

@@ -82,6 +82,16 @@ class Client:
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._timeout = timeout
         self._local = threading.local()
+        self._lock = threading.Lock()
+        self._open: list[http.client.HTTPSConnection] = []
+
+    def close(self) -> None:
+        """Close the connections of all threads; the next request opens one again."""
+        with self._lock:
+            for connection in self._open:
+                connection.close()
+            self._open.clear()
+            self._local = threading.local()
 
     def _connection(self, timeout: float | None) -> http.client.HTTPSConnection:
         return http.client.HTTPSConnection(
@@ -112,6 +122,8 @@ class Client:
             fresh = getattr(self._local, "connection", None) is None
             if fresh:
                 self._local.connection = self._connection(self._timeout)
+                with self._lock:
+                    self._open.append(self._local.connection)
             connection: http.client.HTTPSConnection = self._local.connection
             try:
                 connection.request(method, url, data, headers)

@@ -19,7 +19,6 @@ from collections.abc import Iterator
 from typing import Final
 
 import pytest
-
 from tests.controlplane.client import Client, Document, eventually
 from tests.controlplane.nodes import Node
 from tests.controlplane.plane import ControlPlane
@@ -47,6 +46,7 @@ class _Shared:
 def plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     """The shared control plane; its logs are kept when a test has failed."""
     if _Shared.plane is None:
+        root_or_fail()
         started = ControlPlane(NODES)
         started.start()
         _Shared.plane = started
@@ -57,9 +57,8 @@ def plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     if not _Shared.users:
         _Shared.plane = None
         shared.keep = shared.keep or request.session.testsfailed > 0
-        _Shared.summary = (
-            f"started in {shared.start_seconds:.1f} s\n{shared.memory_table()}"
-            + (f"\nlogs are kept in {shared.folder}" if shared.keep else "")
+        _Shared.summary = f"started in {shared.start_seconds:.1f} s\n{shared.memory_table()}" + (
+            f"\nlogs are kept in {shared.folder}" if shared.keep else ""
         )
         shared.stop()
 
@@ -82,7 +81,9 @@ def namespace(request: pytest.FixtureRequest, api: Client) -> Iterator[str]:
 
 def make_namespace(api: Client, name: str, labels: Document | None = None) -> None:
     """Make a namespace and wait until pods can be made in it."""
-    api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
+    api.create(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+    )
     # Pods are refused before the controller has made the account that they run as, and do not
     # start before their certificate of the authority is there.
     eventually("the default service account", lambda: api.get("ServiceAccount", "default", name))
@@ -114,4 +115,6 @@ def summarize(reporter: pytest.TerminalReporter) -> None:
 def root_or_fail() -> None:
     """Fail a test that needs pods to run when they cannot."""
     if os.geteuid() != 0 or not sys.platform.startswith("linux"):
-        pytest.fail("tests with a control plane need root on Linux: pods get namespaces of their own")
+        pytest.fail(
+            "tests with a control plane need root on Linux: pods get namespaces of their own"
+        )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
+from tests.controlplane import build
 
 #: Pods on such a node are said to run and do not. The taint keeps off what has to run, Jobs first.
 HOLLOW: Final = "aicr.run/hollow"
@@ -21,7 +22,10 @@ IMAGES: Final = Path(__file__).resolve().with_name("images.yaml")
 
 @dataclass(frozen=True)
 class Node:
-    """A node to add: its name, labels and size; *devices* are given out by claims (DRA)."""
+    """A node to add: its name, labels and size; *devices* are given out by claims (DRA).
+
+    *info* replaces entries of `status.nodeInfo`, such as `kernelVersion` or `osImage`.
+    """
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -32,6 +36,7 @@ class Node:
     devices: int = 0
     taints: Sequence[Mapping[str, str]] = ()
     hollow: bool = False
+    info: Mapping[str, str] = field(default_factory=dict)
 
     def document(self, address: str, port: int | None) -> dict[str, Any]:
         """The Node object without conditions, as its agent registers it."""
@@ -63,11 +68,12 @@ class Node:
                 "osImage": "test",
                 "kernelVersion": "6.8.0-test",
                 "containerRuntimeVersion": "aicr-test://1",
-                "kubeletVersion": "v1.36.0",
+                "kubeletVersion": build.kubernetes_version(),
                 "kubeProxyVersion": "",
                 "machineID": self.name,
                 "systemUUID": self.name,
                 "bootID": self.name,
+                **self.info,
             },
         }
         if port is not None:

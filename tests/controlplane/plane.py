@@ -63,6 +63,7 @@ class ControlPlane:
         self._jobs_make_gangs = jobs_make_gangs
         self._programs = programs_folder
         self._processes: list[Process] = []
+        self._clients: list[Client] = []
         self._bridge: Bridge | None = None
         self._agents: Agents | None = None
         #: Seconds from the first program's start to a plane that takes work.
@@ -105,7 +106,7 @@ class ControlPlane:
         self.start_seconds = time.monotonic() - begun
 
     def _start(self, folder: Path) -> None:
-        self._processes = []
+        self._processes, self._clients = [], []
         # Made before the certificates, which name its addresses.
         if any(not node.hollow for node in self._first_nodes):
             require_namespaces()
@@ -203,8 +204,13 @@ class ControlPlane:
         )
 
     def client(self, token: str | None = None, *, timeout: float = 30.0) -> Client:
-        """A client of the tests' own kind; by default one that may do anything."""
-        return Client(self.url, self.ca_file, token=token or self.admin_token, timeout=timeout)
+        """A client of the tests' own kind; by default one that may do anything.
+
+        The plane closes it when it stops.
+        """
+        made = Client(self.url, self.ca_file, token=token or self.admin_token, timeout=timeout)
+        self._clients.append(made)
+        return made
 
     @property
     def admin_token(self) -> str:
@@ -215,6 +221,11 @@ class ControlPlane:
     def host(self) -> str:
         """The address that pods and this machine share; a test's webhook listens here."""
         return self._bridge.gateway if self._bridge else "127.0.0.1"
+
+    @property
+    def bridge_name(self) -> str:
+        """The plane's bridge; the names of its pods' network namespaces begin with it."""
+        return self._bridge.name if self._bridge else ""
 
     def kubeconfig_for(self, user: str, groups: Sequence[str] = ()) -> Path:
         """A kubeconfig with a client certificate of a user who has only the roles that you bind."""
@@ -261,6 +272,7 @@ class ControlPlane:
         deadline = time.monotonic() + START_SECONDS
         while True:
             process.must_run()
+            asked = time.monotonic()
             try:
                 if done():
                     return
@@ -271,7 +283,8 @@ class ControlPlane:
                     f"waited {START_SECONDS:g} s for {what}; the end of {process.log}:\n"
                     f"{process.log_end()}"
                 )
-            time.sleep(0.05)
+            # Not more than half of the time, or looking at many nodes would slow down their coming.
+            time.sleep(max(0.05, time.monotonic() - asked))
 
     @property
     def processes(self) -> list[Process]:
@@ -280,6 +293,8 @@ class ControlPlane:
 
     def stop(self) -> None:
         """End everything, in this order; the folder stays when `keep` is set, and is named."""
+        for client in self._clients:
+            client.close()
         pids = [pid for process in self.processes for pid in process.pids]
         if self._agents is not None:
             self._agents.stop()

@@ -123,9 +123,9 @@ def controller_manager(
         f"--root-ca-file={files.authority}",
         # Each controller acts with its own built-in role, as in production.
         "--use-service-account-credentials=true",
-        # The default rates (20 a second) make a gang take twice as long.
-        "--kube-api-qps=200",
-        "--kube-api-burst=400",
+        # The default rates (20 a second) make a gang take twice as long, and hundreds of nodes minutes.
+        "--kube-api-qps=1000",
+        "--kube-api-burst=2000",
         f"--feature-gates={','.join(gates)}",
         # Hollow nodes do not renew leases unless asked to; see plane.ControlPlane.
         f"--node-monitor-grace-period={node_grace}s",
@@ -141,8 +141,8 @@ def scheduler(program: Path, files: Files, port: int) -> list[str]:
         "--leader-elect=false",
         "--bind-address=127.0.0.1",
         f"--secure-port={port}",
-        "--kube-api-qps=200",
-        "--kube-api-burst=400",
+        "--kube-api-qps=1000",
+        "--kube-api-burst=2000",
         f"--feature-gates={','.join(GANG_GATES)}",
         "--profiling=false",
     ]

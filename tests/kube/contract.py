@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Any
 
 import pytest
+from tests.kube.loopback import run
 
 from aicr.errors import CONFLICT, INVALID_REQUEST, NOT_FOUND, AicrError
 from aicr.kube import kinds
@@ -20,7 +21,6 @@ from aicr.kube.informer import Change, Informer
 from aicr.kube.lease import Elector, Terms
 from aicr.kube.projection import Meta
 from aicr.kube.watching import ADDED, DELETED, MODIFIED, SYNCED
-from tests.kube.loopback import run
 
 Session = Callable[[], AbstractAsyncContextManager[tuple[Client, str]]]
 
@@ -117,9 +117,7 @@ class KubeContract:
                 assert "force" in error.hint
                 taken = await client.apply(theirs, field_manager="two", force=True)
                 assert taken["data"] == {"ours": "2", "dropped": "x"}
-                left = await client.apply(
-                    {**document, "data": {}}, field_manager="one"
-                )
+                left = await client.apply({**document, "data": {}}, field_manager="one")
                 assert left["data"] == {"ours": "2"}
 
         run(body())
@@ -229,9 +227,7 @@ class KubeContract:
                         events.append((event.type, event.key[1]))
                         if event.type == SYNCED:
                             await client.create(config_map("b", namespace))
-                            await client.patch(
-                                "cm", "a", {"data": {"k": "2"}}, namespace=namespace
-                            )
+                            await client.patch("cm", "a", {"data": {"k": "2"}}, namespace=namespace)
                             await client.delete("cm", "b", namespace=namespace)
                         if event.type == DELETED:
                             break
@@ -246,9 +242,7 @@ class KubeContract:
         run(body())
 
     @pytest.mark.parametrize("initial_events", [False, True])
-    def test_an_informer_follows_a_collection(
-        self, session: Session, initial_events: bool
-    ) -> None:
+    def test_an_informer_follows_a_collection(self, session: Session, initial_events: bool) -> None:
         """Store and handlers agree with the server, listed in pages or streamed."""
 
         async def body() -> None:

@@ -1,4 +1,5 @@
-"""A small API server on loopback, over HTTP: storage, versions, watches, discovery, and faults on demand.
+"""A small API server on loopback, over HTTP: storage, versions, watches, discovery, and faults on
+demand.
 
 It keeps to what the real one does where our client can tell the difference; the same contract class
 runs against both. Faults are scripted: an answer for the next requests that match, history forgotten
@@ -10,19 +11,20 @@ from __future__ import annotations
 import asyncio
 import base64
 import copy
+import functools
 import json
 import re
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from aiohttp import web
+from tests.kube import fakewrites
 
 from aicr.kube import kinds
 from aicr.kube.kinds import Resource
-from tests.kube import fakewrites
 
 Document = dict[str, Any]
 Respond = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -172,9 +174,7 @@ class FakeApi:
                 return found
         return None
 
-    def matching(
-        self, resource: Resource, namespace: str, query: Any
-    ) -> list[Document]:
+    def matching(self, resource: Resource, namespace: str, query: Any) -> list[Document]:
         """Objects in the order of keys that selectors of equality leave."""
         table = self.objects.get(resource.qualified, {})
         return [
@@ -238,7 +238,7 @@ class FakeApi:
                 try:
                     async with asyncio.timeout_at(until):
                         await self.changed.wait_for(
-                            lambda at=position: self.version > at or self.generation != generation
+                            functools.partial(self._moved, position, generation)
                         )
                 except TimeoutError:
                     break
@@ -252,6 +252,9 @@ class FakeApi:
                 break
         return response
 
+    def _moved(self, position: int, generation: int) -> bool:
+        return self.version > position or self.generation != generation
+
     async def _log(self, request: web.Request, name: str) -> web.StreamResponse:
         lines = self.logs.get(name)
         if lines is None:
@@ -262,7 +265,9 @@ class FakeApi:
         shown = [line for line in lines if line[:19] >= since[:19]]
         if request.query.get("timestamps") != "true":
             shown = [line.split(b" ", 1)[1] for line in shown]
-        return web.Response(body=b"".join(line + b"\n" for line in shown), content_type="text/plain")
+        return web.Response(
+            body=b"".join(line + b"\n" for line in shown), content_type="text/plain"
+        )
 
 
 async def _line(response: web.StreamResponse, type_: str, document: Document) -> None:
@@ -373,11 +378,9 @@ def legacy_group(resources: list[Resource], group_version: str) -> Document:
 
 
 @asynccontextmanager
-async def serving(
-    handle: Respond, *, tls: ssl.SSLContext | None = None
-) -> AsyncIterator[str]:
+async def serving(handle: Respond, *, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
     """Serve on a free port of loopback; the address."""
-    server = web.Server(handle)
+    server = web.Server(cast("Any", handle))
     runner = web.ServerRunner(server, shutdown_timeout=0.2)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)

@@ -37,7 +37,7 @@ async def answer(
     applied = request.method == "PATCH" and "apply-patch" in request.content_type
     if found is None and applied:
         manager = request.query["fieldManager"]
-        owned = {path: manager for path in leaves(_bare(change))}
+        owned = dict.fromkeys(leaves(_bare(change)), manager)
         return await _create(api, resource, namespace, change, dry, owned)
     if found is None:
         message = f'{resource.qualified} "{name}" not found'
@@ -58,7 +58,9 @@ async def answer(
     else:
         new = {**change, "owners": found.get("owners", {})}
         new["metadata"] = {**found["metadata"], **change["metadata"]}
-    asked = (change.get("metadata") or {}).get("resourceVersion") if isinstance(change, dict) else ""
+    asked = (
+        (change.get("metadata") or {}).get("resourceVersion") if isinstance(change, dict) else ""
+    )
     if asked and asked != found["metadata"]["resourceVersion"]:
         message = "the object has been modified; please apply your changes to the latest version"
         return _refuse(409, "Conflict", message, details={"name": name})
@@ -122,7 +124,9 @@ def _public(document: Document) -> Document:
 
 
 def _bare(change: Document) -> Document:
-    metadata = {k: v for k, v in change.get("metadata", {}).items() if k not in {"name", "namespace"}}
+    metadata = {
+        k: v for k, v in change.get("metadata", {}).items() if k not in {"name", "namespace"}
+    }
     rest = {k: v for k, v in change.items() if k not in {"apiVersion", "kind", "metadata"}}
     return {**rest, "metadata": metadata}
 
@@ -168,7 +172,7 @@ def _apply(
         for part in parts:
             parent = parent[part]
         parent.pop(last, None)
-    new["owners"] = owners | {path: manager for path in wanted}
+    new["owners"] = owners | dict.fromkeys(wanted, manager)
     return new, []
 
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
+import pytest
+from tests.kube.fakeapi import FakeApi, serving
+
+from aicr.errors import AicrError
 from aicr.kube import connect_to
 from aicr.kube.client import Client
 from aicr.kube.config import ClusterConfig
 from aicr.kube.timeouts import Timeouts
-from tests.kube.fakeapi import FakeApi, serving
 
 T = TypeVar("T")
 
@@ -35,3 +39,24 @@ async def cluster(
         config = ClusterConfig(server, source="test", **settings)
         async with connect_to(config, timeouts=timeouts) as client:
             yield api, client
+
+
+async def refused(awaitable: Any) -> AicrError:
+    """The error that *awaitable* must raise."""
+    with pytest.raises(AicrError) as caught:
+        await awaitable
+    return caught.value
+
+
+async def version_error(config: ClusterConfig, timeouts: Timeouts = TIMES) -> AicrError:
+    """The error of the simplest request."""
+    async with connect_to(config, timeouts=timeouts) as client:
+        return await refused(client.version())
+
+
+def closed_port() -> int:
+    """A port on which nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

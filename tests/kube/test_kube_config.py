@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from tests.kube import certificates
 
-from aicr.errors import INVALID_REQUEST, AicrError
+from aicr.errors import INVALID_REQUEST, UNAUTHORIZED, AicrError
 from aicr.kube import config
 from aicr.kube.config import ClusterConfig
 from aicr.kube.credentials import Login
 from aicr.kube.exec_plugin import ExecPlugin
-from tests.kube import certificates
 
 CA = base64.b64encode(certificates.ca_pem()).decode()
 
@@ -32,9 +33,7 @@ def kubeconfig(
             {"name": "c", "cluster": {"server": "https://c.test:6443/", **(cluster or {})}}
         ],
         "users": [{"name": "u", "user": user or {}}],
-        "contexts": [
-            {"name": "prod", "context": {"cluster": "c", "user": "u", **(context or {})}}
-        ],
+        "contexts": [{"name": "prod", "context": {"cluster": "c", "user": "u", **(context or {})}}],
         **top,
     }
     path.write_text(yaml.safe_dump(document))
@@ -193,7 +192,11 @@ def test_an_unknown_context_comes_with_the_nearest(tmp_path: Path) -> None:
         ({"cluster": {"proxy-url": "socks5://u:hunter2@x"}}, "not an http:// or https://"),
         ({"user": {"exec": {"apiVersion": "client.authentication.k8s.io/v1"}}}, "no command"),
         (
-            {"user": {"exec": {"command": "x", "apiVersion": "client.authentication.k8s.io/v1alpha1"}}},
+            {
+                "user": {
+                    "exec": {"command": "x", "apiVersion": "client.authentication.k8s.io/v1alpha1"}
+                }
+            },
             "which is not supported",
         ),
         (
@@ -281,6 +284,54 @@ def test_an_exec_plugin_gets_its_settings(tmp_path: Path) -> None:
     assert str(tmp_path / "bin" / "login") in caught.value.message
 
 
+def jwt(expires: int) -> str:
+    """An ID token as identity providers make it."""
+
+    def part(document: dict[str, Any]) -> str:
+        encoded = base64.urlsafe_b64encode(json.dumps(document).encode())
+        return encoded.decode().rstrip("=")
+
+    return f"{part({'alg': 'none'})}.{part({'exp': expires, 'sub': 'somebody'})}.c2lnbmF0dXJl"
+
+
+def oidc(token: str) -> dict[str, Any]:
+    """A user of an old kubeconfig."""
+    return {"auth-provider": {"name": "oidc", "config": {"id-token": token}}}
+
+
+def test_a_token_of_an_old_auth_provider_comes_from_the_official_loader(tmp_path: Path) -> None:
+    """Read once, asked again after a refusal."""
+    token = jwt(4_000_000_000)
+    found = read(kubeconfig(tmp_path / "config", user=oidc(token)))
+
+    async def body() -> None:
+        first = await found.credentials.current()
+        assert first.authorization == f"Bearer {token}"
+        assert await found.credentials.current() is first
+        assert not await found.credentials.renew(first)
+
+    asyncio.run(body())
+    gcp = {"auth-provider": {"name": "gcp", "config": {"access-token": "t"}}}
+    old = read(kubeconfig(tmp_path / "gcp", user=gcp))
+    assert login(old).authorization == "Bearer t"
+
+
+@pytest.mark.parametrize(
+    ("token", "said"),
+    [("no-token", "gave no token"), (jwt(1), "failed")],
+)
+def test_an_auth_provider_that_gives_nothing_is_an_error(
+    tmp_path: Path, token: str, said: str
+) -> None:
+    """A token that is none; one that has expired, with no provider to refresh it."""
+    found = read(kubeconfig(tmp_path / "config", user=oidc(token)))
+    with pytest.raises(AicrError) as caught:
+        login(found)
+    assert caught.value.code == UNAUTHORIZED
+    assert said in caught.value.message
+    assert "log in again" in caught.value.hint
+
+
 def service_account(folder: Path, token: str = "t1") -> Path:
     """The folder that Kubernetes mounts."""
     folder.mkdir()
@@ -316,7 +367,7 @@ def test_settings_are_looked_for_in_one_order(tmp_path: Path) -> None:
     flag = kubeconfig(tmp_path / "flag", user={"token": "flag"})
     pod = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "HOME": str(home)}
 
-    def token(environ: dict[str, str], **options: str) -> str:
+    def token(environ: dict[str, str], **options: Any) -> str:
         found = config.load(environ=environ, service_account=str(folder), **options)
         return login(found).authorization.removeprefix("Bearer ")
 
@@ -338,9 +389,7 @@ def test_no_settings_at_all_say_what_was_looked_for(tmp_path: Path) -> None:
 def test_a_pod_without_a_token_is_told_why(tmp_path: Path) -> None:
     """automountServiceAccountToken: false."""
     with pytest.raises(AicrError) as caught:
-        config.in_cluster(
-            environ={"KUBERNETES_SERVICE_HOST": "h"}, service_account=str(tmp_path)
-        )
+        config.in_cluster(environ={"KUBERNETES_SERVICE_HOST": "h"}, service_account=str(tmp_path))
     assert "automountServiceAccountToken" in caught.value.hint
     with pytest.raises(AicrError) as caught:
         config.in_cluster(environ={})

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-
-from aicr.kube.client import Client
 from tests.kube import contract, loopback
 from tests.kube.fakeapi import FakeApi
+
+from aicr.kube.client import Client
 
 
 class TestFakeApiServer(contract.KubeContract):

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.kube import fakeapi
 
 from aicr.errors import NOT_FOUND, SERVICE_UNAVAILABLE, AicrError
 from aicr.kube import discovery, kinds
@@ -14,7 +15,6 @@ from aicr.kube.discovery import Catalogue, Discovery
 from aicr.kube.kinds import Resource
 from aicr.kube.request import Request
 from aicr.kube.timeouts import Timeouts
-from tests.kube import fakeapi
 
 METRICS = Resource("metrics.k8s.io", "v1beta1", "nodes", "NodeMetrics", False)
 OLD = Resource("example.test", "v1alpha1", "widgets", "Widget", True, "widget", ("wd",))

@@ -8,13 +8,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
+from tests.kube.virtual_time import now, run
 
 from aicr.errors import CONFLICT, NOT_FOUND, SERVICE_UNAVAILABLE, TIMEOUT, AicrError
 from aicr.kube import lease
 from aicr.kube.kinds import LEASE
 from aicr.kube.lease import Decision, Elector, Seen, Terms
 from aicr.kube.port import Cluster, Document
-from tests.kube.virtual_time import now, run
 
 START = datetime(2026, 11, 30, 10, tzinfo=UTC)
 TERMS = Terms()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from tests.kube.virtual_time import now, run
 
 from aicr.errors import INTERNAL, SERVICE_UNAVAILABLE, AicrError
 from aicr.kube.queue import DONE, Queue, Result, work
-from tests.kube.virtual_time import now, run
 
 
 def queue() -> Queue[str]:
@@ -104,7 +104,7 @@ def test_a_shut_queue_hands_out_what_waits_and_then_ends_everybody() -> None:
         made.add_after("c", 1)
         assert await made.get() == "a"
         made.done("a")
-        assert await asyncio.gather(made.get(), made.get()) == [None, None]
+        assert set(await asyncio.gather(made.get(), made.get())) == {None}
 
     run(body())
 

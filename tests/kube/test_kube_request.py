@@ -64,9 +64,7 @@ def error_of(call: Any) -> AicrError:
         ),
     ],
 )
-def test_a_target_is_the_path_and_query_of_the_resource(
-    made: request.Request, target: str
-) -> None:
+def test_a_target_is_the_path_and_query_of_the_resource(made: request.Request, target: str) -> None:
     """Core and named groups, namespaced and not, subresources, selectors, paging."""
     assert made.target == target
 

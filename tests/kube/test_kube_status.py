@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from tests.kube.fakeapi import status_document
 
 from aicr.errors import (
     CONFLICT,
@@ -21,7 +22,6 @@ from aicr.errors import (
 )
 from aicr.kube import exec, request, status
 from aicr.kube.kinds import POD
-from tests.kube.fakeapi import status_document
 
 LIST = request.list_page(POD, namespace="n")
 GET = request.get(POD, "p", namespace="n")

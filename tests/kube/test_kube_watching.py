@@ -20,7 +20,7 @@ from aicr.errors import (
     AicrError,
 )
 from aicr.kube.backoff import delay
-from aicr.kube.projection import Meta, Metadata
+from aicr.kube.projection import FullMetadata, Meta
 from aicr.kube.timeouts import Timeouts
 from aicr.kube.watching import (
     Event,
@@ -49,6 +49,7 @@ class Clock:
         self.now = 1000.0
 
     def __call__(self) -> float:
+        """The time."""
         return self.now
 
 
@@ -236,6 +237,22 @@ def test_a_streamed_list_ends_with_its_bookmark() -> None:
     assert made.step() == OpenWatch("8", 300, False)
 
 
+def test_a_streamed_list_counts_only_what_its_last_attempt_saw() -> None:
+    """An object that went between two attempts is told as deleted; a bookmark is no end."""
+    made = machine(initial_events=True)
+    made.step()
+    made.opened()
+    list(made.received("ADDED", item("a", 3)))
+    list(made.received("ADDED", item("b", 4)))
+    made.ended(REFUSED)
+    made.step()
+    made.step()
+    made.opened()
+    assert types(made.received("ADDED", item("b", 4))) == []
+    assert types(made.bookmark("9")) == []
+    assert types(made.bookmark("9", initial_end=True)) == [("DELETED", "a"), ("SYNCED", "")]
+
+
 def test_a_server_without_streamed_lists_is_listed_in_pages_at_once() -> None:
     """A refusal of the parameter is no failure."""
     made = machine(initial_events=True)
@@ -248,7 +265,8 @@ def test_it_is_stale_from_the_first_failure_until_the_server_takes_the_watch_aga
     """After a version that is gone, until the list is complete."""
     clock = Clock()
     made = machine(clock)
-    assert (made.stale_since, made.stale_reason) == (1000.0, "not listed yet")
+    assert made.stale_since == 1000.0
+    assert made.stale_reason == "not listed yet"
     made.step()
     list(made.page([item("a", 3)], "5", ""))
     assert made.stale_since is None
@@ -258,7 +276,8 @@ def test_it_is_stale_from_the_first_failure_until_the_server_takes_the_watch_aga
     made.ended(REFUSED)
     clock.now = 1020.0
     made.ended(BROKEN)
-    assert (made.stale_since, made.stale_reason) == (1010.0, "internal")
+    assert made.stale_since == 1010.0
+    assert made.stale_reason == "internal"
     made.opened()
     assert made.stale_since is None
     made.ended(GONE)
@@ -297,15 +316,17 @@ def test_watches_of_many_clients_end_at_different_times() -> None:
         initial_events=True,
     )
     steps = [made.step() for _ in range(3)]
-    assert [step.timeout_seconds for step in steps if isinstance(step, OpenWatch)] == [300, 450, 600]
+    assert [step.timeout_seconds for step in steps if isinstance(step, OpenWatch)] == [
+        300,
+        450,
+        600,
+    ]
 
 
 def test_documents_and_projections_are_identified_alike() -> None:
     """Name, namespace, UID, version."""
-    document = {
-        "metadata": {"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "1"}
-    }
-    struct = Meta(Metadata(name="a", namespace="n", uid="u", resource_version="1"))
+    document = {"metadata": {"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "1"}}
+    struct = Meta(FullMetadata(name="a", namespace="n", uid="u", resource_version="1"))
     assert identity_of_document(document) == identity_of_struct(struct)
 
 

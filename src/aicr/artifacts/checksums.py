@@ -140,13 +140,25 @@ def verify_tree(directory: str) -> list[str]:
     Raises:
         AicrError: NOT_FOUND or INVALID_REQUEST when *directory* is not there or is no folder.
     """
+    return examine(directory)[0]
+
+
+def examine(directory: str) -> tuple[list[str], bytes, list[str]]:
+    """(differences as ``verify_tree``, the bytes of checksums.txt, the paths that it lists).
+
+    The list is read once, so that who compares its digest with a signed one speaks of the very
+    bytes that the tree was compared with (bundler spec 7.2).
+
+    Raises:
+        AicrError: as ``verify_tree``.
+    """
     if not os.path.lexists(directory):
         raise not_found(f"no such folder: {directory}", where=directory)
     if not os.path.isdir(directory):
         raise invalid("not a folder", where=directory, hint="name the folder of the bundle")
-    data, fault = _read(os.path.join(directory, CHECKSUMS))
+    data, fault = read_plain(os.path.join(directory, CHECKSUMS))
     if fault:
-        return [f"{CHECKSUMS}: {fault}"]
+        return [f"{CHECKSUMS}: {fault}"], b"", []
     listed, problems = parse(data)
     seen: set[str] = set()
     for path, kind in _walk(directory, "", problems):
@@ -161,6 +173,22 @@ def verify_tree(directory: str) -> list[str]:
         elif path not in EXCLUDED:
             problems.append(f"{path}: file is not listed in {CHECKSUMS}")
     problems.extend(f"{path}: listed file is missing" for path in listed if path not in seen)
+    return sorted(problems), data, sorted(listed)
+
+
+def examine_files(files: Mapping[str, bytes | tuple[bytes, int]]) -> list[str]:
+    """The same comparison for a tree that is still in memory, for example just received."""
+    held = {path: data if isinstance(data, bytes) else data[0] for path, data in files.items()}
+    if CHECKSUMS not in held:
+        return [f"{CHECKSUMS}: is missing"]
+    listed, problems = parse(held[CHECKSUMS])
+    for path, data in held.items():
+        if path in listed:
+            if sha256_hex(data) != listed[path]:
+                problems.append(f"{path}: content differs from its checksum")
+        elif path not in EXCLUDED:
+            problems.append(f"{path}: file is not listed in {CHECKSUMS}")
+    problems.extend(f"{path}: listed file is missing" for path in listed if path not in held)
     return sorted(problems)
 
 
@@ -187,7 +215,7 @@ def _walk(root: str, inside: str, problems: list[str]) -> Iterator[tuple[str, st
             yield path, "special file"
 
 
-def _read(path: str) -> tuple[bytes, str]:
+def read_plain(path: str) -> tuple[bytes, str]:
     """Bytes of a regular file that is not a link, or why they cannot be had."""
     if os.path.islink(path):
         return b"", "symbolic link"

@@ -1,9 +1,15 @@
-"""Make a bundle in one call: plan, lay out, generate; nothing is written until ``write``."""
+"""Make a bundle in one call; nothing is written until ``write``.
+
+```
+plan ─► charts, with --vendor-charts or --chart-dir ─► folders ─► CRD order, sizes ─► deployer ─► Bundle
+```
+"""
 
 from __future__ import annotations
 
-from aicr.bundle import deployers, output
+from aicr.bundle import crd_order, deployers, layout, output, sizes, upgrades
 from aicr.bundle.options import BundleOptions
+from aicr.bundle.plan import WARNING
 from aicr.bundle.plan import plan as make_plan
 
 TYPE_CHECKING = False
@@ -11,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from aicr.bundle.kustomize import Run
     from aicr.bundle.plan import Plan
     from aicr.catalog.catalog import Catalog
     from aicr.recipe.recipe import Recipe
@@ -54,6 +61,7 @@ def make_bundle(
     options: BundleOptions | None = None,
     *,
     read_file: Callable[[str], str] | None = None,
+    run: Run | None = None,
 ) -> Bundle:
     """The bundle of a resolved recipe.
 
@@ -64,6 +72,7 @@ def make_bundle(
         recipe: what ``aicr.resolve`` returned.
         options: the flags; defaults to a helm bundle without overrides.
         read_file: gives the text of a ``--set-file`` file.
+        run: starts the processes of helm and kustomize; the default starts real ones.
 
     Raises:
         AicrError: what keeps the bundle from being made; nothing has been written then.
@@ -71,8 +80,27 @@ def make_bundle(
     options = _with_data(options or BundleOptions(), recipe.catalog)
     deployer = deployers.load(options.deployer)
     planned = make_plan(recipe.document, recipe.catalog, options, read_file=read_file)
-    files = deployer.generate(planned.recipe, planned, options=options)  # type: ignore[arg-type]
-    return Bundle(dict(sorted(files.items())), planned, deployer.BUILD_TYPE, deployer.STEPS)
+    notices = upgrades.collect(planned, recipe.catalog)
+    notes: list[str] = []
+    if options.vendor_charts or options.chart_dir:
+        from aicr.bundle import vendor
+
+        notes += vendor.attach(planned, run=run)
+    folders = layout.folders(planned, run=run)
+    notes += crd_order.check(planned, folders)
+    notes += sizes.check(folders)
+    notes += deployers.notes(deployer, planned)
+    # A deployer writes the notes into its README.
+    planned.notes += [WARNING + note for note in notes]
+    document: Any = planned.recipe
+    files = deployer.generate(document, planned, options=options, folders=folders)
+    files = upgrades.add_files(files, notices, planned.deployer)
+    return Bundle(
+        dict(sorted(files.items())),
+        planned,
+        deployer.BUILD_TYPE,
+        deployers.steps(deployer, options),
+    )
 
 
 def _with_data(options: BundleOptions, catalog: Catalog) -> BundleOptions:

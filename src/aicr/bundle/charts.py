@@ -34,6 +34,19 @@ def chart_yaml(release: str) -> bytes:
     return write.dump({"apiVersion": "v2", "name": release, "version": CHART_VERSION}).encode()
 
 
+def wrapper_yaml(release: str, chart: str, version: str) -> bytes:
+    """Chart.yaml of a local chart around a chart that lies in its `charts/` (bundler spec 2.3)."""
+    dependency = {"name": chart, "version": version, "repository": ""}
+    return write.dump(
+        {
+            "apiVersion": "v2",
+            "name": release,
+            "version": CHART_VERSION,
+            "dependencies": [dependency],
+        }
+    ).encode()
+
+
 def shell_quote(text: str) -> str:
     """*text* as one single-quoted shell word, whatever it holds."""
     return "'" + text.replace("'", "'\\''") + "'"

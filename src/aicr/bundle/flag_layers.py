@@ -11,7 +11,7 @@ Checks of whole bundles (required selectors, rendering) are left to ``aicr bundl
 
 from __future__ import annotations
 
-from aicr.bundle import owned, selection
+from aicr.bundle import dra, exposure, owned, selection
 from aicr.bundle.options import parse_scheduling
 from aicr.bundle.override_values import apply_scalars, apply_typed
 from aicr.bundle.overrides import SET_FILE, SET_JSON, check_conflicts, parse_overrides, route
@@ -21,6 +21,7 @@ from aicr.bundle.value_slots import fill
 from aicr.catalog.dependencies import is_enabled
 from aicr.catalog.registry import KUSTOMIZE
 from aicr.errors import invalid
+from aicr.recipe.hydrate import resolve_values
 from aicr.recipe.places import places_of
 from aicr.recipe.provenance import Layer, plain, tagged
 from aicr.values import paths
@@ -43,8 +44,11 @@ if TYPE_CHECKING:
 FLAG: Final = "bundle flag"
 DEFAULT: Final = "bundle default"
 TOLERATE_ALL: Final = "tolerate-all"
+#: What a bundle writes after every override, so that components agree (components seed).
+CONTRACT: Final = "bundle contract"
 
 _COMMAND_LINE: Final = "command line"
+_BUNDLER: Final = "aicr bundle"
 
 
 class _Recorder(Target):
@@ -105,8 +109,32 @@ def bundle_layers(
             return
         own = [item for item in overrides if item.component == component]
         _extend(stack, refs[component], recipe, own, scheduling, places)
+        rendered = {name: ref for name, ref in refs.items() if name not in disabled}
+        _lay_agreed(stack, component, rendered, recipe)
 
     return extend
+
+
+def _lay_agreed(
+    stack: Stack, component: str, refs: dict[str, ComponentRef], recipe: Recipe
+) -> None:
+    """What the bundle writes for the sake of other components, without a flag that asks for it."""
+    values = plain(stack.merged)
+    restricted, _ = exposure.restrict(component, values)
+    if restricted is not values:
+        layer = Layer(CONTRACT, "private networks", None, place=_BUNDLER)
+        _lay_at(stack, layer, [exposure.RANGES], restricted)
+    if component not in dra.DRIVERS or not dra.Pair(refs):
+        return
+    channels = (
+        {dra.OLM: resolve_values(refs[dra.OLM], recipe.catalog.tree)} if dra.OLM in refs else {}
+    )
+    version = dra.operator_version(refs, channels)
+    if version:
+        annotated = dra.annotate(values, version)
+        for segments in dra.ANNOTATIONS:
+            layer = Layer(CONTRACT, "version of the GPU operator", None, place=_BUNDLER)
+            _lay_at(stack, layer, segments, annotated)
 
 
 def _extend(

@@ -54,8 +54,16 @@ def settings(options: BundleOptions | None) -> dict[str, Any]:
     made: dict[str, Any] = {flag: flag == "checksums" for flag in _SETTINGS_FLAGS}
     if options is None:
         return made
-    from aicr.bundle.options import parse_scheduling
+    from aicr.bundle.options import TARGET_REVISION, parse_scheduling
 
+    made["vendorCharts"] = options.vendor_charts
+    made["readinessHooks"] = options.readiness_hooks
+    made["serial"] = options.serial
+    for key, text in (("repoURL", options.repo), ("appName", options.app_name)):
+        if text:
+            made[key] = text
+    if options.repo or options.target_revision != TARGET_REVISION:
+        made["targetRevision"] = options.target_revision
     flags = parse_scheduling(options)
     if flags.storage_class:
         made["storageClass"] = flags.storage_class
@@ -88,6 +96,7 @@ def bundle_info(
     folders: Iterable[Folder],
     manifest: str,
     build_settings: Mapping[str, Any],
+    provenance: str = "",
 ) -> dict[str, Any]:
     """The BundleInfo document (bundler spec 2.10).
 
@@ -100,6 +109,7 @@ def bundle_info(
         folders: the releases, in deployment order.
         manifest: name of the file in each folder that deploys it, or "" when there is none.
         build_settings: see ``settings``.
+        provenance: the file that tells where vendored charts came from, or "".
     """
     recipe: dict[str, Any] = {
         "path": RECIPE,
@@ -118,12 +128,16 @@ def bundle_info(
         if manifest:
             release["manifest"] = f"{folder.dir}/{manifest}"
         releases.append(release)
+    layout: dict[str, Any] = {"entrypoint": entrypoint}
+    if provenance:
+        layout["provenance"] = provenance
+    layout["releases"] = releases
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
         "metadata": {"version": version},
         "build": {"deployer": deployer, "recipe": recipe, "settings": dict(build_settings)},
-        "layout": {"entrypoint": entrypoint, "releases": releases},
+        "layout": layout,
     }
 
 
@@ -151,6 +165,12 @@ def complete(
     recipe_yaml = write.dump(recipe).encode()
     made[RECIPE] = (recipe_yaml, SECRET_MODE)
     metadata = recipe.get("metadata") or {}
+    folders = list(folders)
+    vendored = [(each.parent, each.vendored) for each in folders if each.vendored is not None]
+    if vendored:
+        from aicr.bundle.vendor import PROVENANCE, provenance
+
+        made[PROVENANCE] = (write.dump(provenance(vendored)).encode(), MODE)
     document = bundle_info(
         deployer=deployer,
         entrypoint=entrypoint,
@@ -160,6 +180,7 @@ def complete(
         folders=folders,
         manifest=manifest,
         build_settings=settings(options),
+        provenance=PROVENANCE if vendored else "",
     )
     made[BUNDLE_INFO] = (write.dump(document).encode(), MODE)
     made[checksums.CHECKSUMS] = (checksums.checksums_txt(made), checksums.MODE)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from aicr.bundle.kustomize import Run
     from aicr.bundle.plan import Component, Plan
+    from aicr.bundle.vendor import VendoredChart
 
     Manifests = list[tuple[str, str]]
     Files = dict[str, tuple[bytes, int]]
@@ -42,6 +43,7 @@ MAX_NAMESPACE: Final = 63
 
 _EMPTY_TEMPLATE: Final = "templates/empty.yaml"
 _EMPTY_TEXT: Final = b"# With these values no manifest of the component holds an object.\n"
+_WRAPPER_TEXT: Final = b"# Everything that is installed comes from the chart in charts/.\n"
 _SEGMENT: Final = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _RELEASE: Final = re.compile(rf"{_SEGMENT}(?:\.{_SEGMENT})*")
 _LABEL: Final = re.compile(_SEGMENT)
@@ -59,9 +61,19 @@ class Folder:
         namespace: release namespace.
         create_namespace: whether helm may create it; not so when a template declares a Namespace.
         files: path inside the folder -> (bytes, mode).
+        chart: chart name, or the whole reference of an OCI chart; "" for a local chart.
+        repo: chart repository over HTTP(S); "" for an OCI or local chart.
+        version: chart version as pinned; "" for a local chart.
+        values: content of values.yaml: what is known when the bundle is made.
+        cluster_values: content of cluster-values.yaml: what the cluster's owner fills in.
+        crd_owner: whether apply-crds.sh may bring the chart's CRDs up to date (bundler spec 2.6).
+        vendored: the chart inside a local chart that wraps it; its values lie below its name.
     """
 
     __slots__ = (
+        "chart",
+        "cluster_values",
+        "crd_owner",
         "create_namespace",
         "dir",
         "files",
@@ -70,6 +82,10 @@ class Folder:
         "parent",
         "phase",
         "release",
+        "repo",
+        "values",
+        "vendored",
+        "version",
     )
 
     def __init__(
@@ -83,6 +99,13 @@ class Folder:
         namespace: str,
         create_namespace: bool,
         files: Files,
+        chart: str = "",
+        repo: str = "",
+        version: str = "",
+        values: dict[str, Any] | None = None,
+        cluster_values: dict[str, Any] | None = None,
+        crd_owner: bool = False,
+        vendored: VendoredChart | None = None,
     ) -> None:
         self.dir = dir
         self.release = release
@@ -92,6 +115,34 @@ class Folder:
         self.namespace = namespace
         self.create_namespace = create_namespace
         self.files = files
+        self.chart = chart
+        self.repo = repo
+        self.version = version
+        self.values = values if values is not None else {}
+        self.cluster_values = cluster_values if cluster_values is not None else {}
+        self.crd_owner = crd_owner
+        self.vendored = vendored
+
+
+class _Part:
+    """What will be one folder: the outcome of the classification."""
+
+    __slots__ = ("cluster_values", "files", "kind", "namespaces", "phase", "values")
+
+    def __init__(
+        self,
+        phase: str,
+        kind: str,
+        files: Files,
+        namespaces: list[str] | None = None,
+        values: tuple[dict[str, Any], dict[str, Any]] | None = None,
+    ) -> None:
+        self.phase = phase
+        self.kind = kind
+        self.files = files
+        self.namespaces = namespaces or []
+        self.values: dict[str, Any] = values[0] if values else {}
+        self.cluster_values: dict[str, Any] = values[1] if values else {}
 
 
 def folders(plan: Plan, *, run: Run | None = None) -> list[Folder]:
@@ -103,22 +154,26 @@ def folders(plan: Plan, *, run: Run | None = None) -> list[Folder]:
 
     Raises:
         AicrError: INVALID_REQUEST for a component that cannot be classified, an unusable or
-        colliding
-            name, clashing manifests, or more than 999 folders (bundler spec 2.1, 2.2).
+            colliding name, clashing manifests, or more than 999 folders (bundler spec 2.1, 2.2).
     """
     names = {component.name for component in plan.components}
     made: list[Folder] = []
     for component in plan.components:
         _guard_component(component)
-        for phase, kind, files, namespaces in _releases(component, run):
-            release = component.name if phase == "primary" else f"{component.name}-{phase}"
-            if phase != "primary" and release in names:
-                raise invalid(
-                    f"component {release!r} collides with the folder that is made for the "
-                    f"{phase} manifests of component {component.name!r}",
-                    where=release,
-                    hint="rename one of the two components",
-                )
+        parts = _releases(component, run)
+        if component.readiness is not None:
+            parts.append(_gate(component, plan))
+        for part in parts:
+            release = component.name
+            if part.phase != "primary":
+                release = f"{component.name}-{part.phase}"
+                if release in names:
+                    raise invalid(
+                        f"component {release!r} collides with the folder that is made for the "
+                        f"{part.phase} manifests of component {component.name!r}",
+                        where=release,
+                        hint="rename one of the two components",
+                    )
             number = len(made) + 1
             if number > MAX_FOLDERS:
                 raise invalid(
@@ -126,7 +181,7 @@ def folders(plan: Plan, *, run: Run | None = None) -> list[Folder]:
                     f"their numbers have three digits",
                     hint="disable components with --set <component>:enabled=false",
                 )
-            made.append(_folder(number, release, component, phase, kind, files, namespaces))
+            made.append(_folder(number, release, component, part))
     return made
 
 
@@ -135,12 +190,11 @@ def is_kustomize(ref: Mapping[str, Any]) -> bool:
     return bool(ref.get("type") == "Kustomize" or ref.get("tag") or ref.get("path"))
 
 
-def _releases(component: Component, run: Run | None) -> list[tuple[str, str, Files, list[str]]]:
-    """(phase, kind, own files, declared Namespaces) of a component, in order: the
-    classification."""
+def _releases(component: Component, run: Run | None) -> list[_Part]:
+    """The parts of a component, in order, without its gate: the classification."""
     ref, name = component.ref, component.name
     manifests = list(component.manifests)
-    made: list[tuple[str, str, Files, list[str]]] = []
+    made: list[_Part] = []
 
     pre = list(component.pre_manifests)
     templates = charts.template_files(pre, component=name)
@@ -154,7 +208,7 @@ def _releases(component: Component, run: Run | None) -> list[tuple[str, str, Fil
                     where=name,
                     hint="use the release namespace in the manifest, or ship it as a post-manifest",
                 )
-        made.append(("pre", LOCAL_HELM, templates, declared))
+        made.append(_Part("pre", LOCAL_HELM, templates, declared))
 
     if is_kustomize(ref):
         if ref.get("chart"):
@@ -175,15 +229,15 @@ def _releases(component: Component, run: Run | None) -> list[tuple[str, str, Fil
         manifests = [("manifest.yaml", kustomize.build(ref, run=run))]
         made.append(_local(component, "primary", manifests))
     elif ref.get("source"):
-        made.append(("primary", UPSTREAM_HELM, _upstream_files(component), []))
+        made.append(_chart(component))
         post = _local(component, "post", manifests)
-        if post[2]:
+        if post.files:
             made.append(post)
     elif manifests:
         primary = _local(component, "primary", manifests)
-        if not primary[2]:
+        if not primary.files:
             # The values switch everything off; helm lint --strict wants a templates/ all the same.
-            primary[2][_EMPTY_TEMPLATE] = (_EMPTY_TEXT, charts.MODE)
+            primary.files[_EMPTY_TEMPLATE] = (_EMPTY_TEXT, charts.MODE)
         made.append(primary)
     else:
         raise invalid(
@@ -196,35 +250,56 @@ def _releases(component: Component, run: Run | None) -> list[tuple[str, str, Fil
     return made
 
 
-def _local(
-    component: Component, phase: str, manifests: Manifests
-) -> tuple[str, str, Files, list[str]]:
+def _local(component: Component, phase: str, manifests: Manifests) -> _Part:
     templates = charts.template_files(manifests, component=component.name)
     declared = charts.declared_namespaces(manifests, component=component.name)
-    return phase, LOCAL_HELM, templates, declared
+    # Manifests are rendered already, so an injected chart has no use for the component's values,
+    # and copying them would store its secrets a second time in the cluster.
+    values: tuple[dict[str, Any], dict[str, Any]] | None = None
+    if phase == "primary":
+        values = (component.values, {})
+    return _Part(phase, LOCAL_HELM, templates, declared, values)
 
 
-def _upstream_files(component: Component) -> Files:
-    files: Files = {
-        "upstream.env": (charts.upstream_env(component.ref), charts.SECRET_MODE),
-    }
-    if charts.owns_crds(component.ref, component.entry):
+def _chart(component: Component) -> _Part:
+    """The primary of a component with a chart: a reference to it, or a chart around it."""
+    both: tuple[dict[str, Any], dict[str, Any]] = (component.values, {})
+    if component.dynamic:
+        from aicr.bundle import dynamic
+
+        both = dynamic.split(component.values, component.dynamic)
+    owner = charts.owns_crds(component.ref, component.entry)
+    files: Files = {}
+    if owner:
         files[scripts.APPLY_CRDS] = (
-            scripts.apply_crds_sh(component.name, component.namespace),
+            scripts.apply_crds_sh(
+                component.name, component.namespace, local=component.vendored is not None
+            ),
             scripts.MODE,
         )
-    return files
+    vendored = component.vendored
+    if vendored is None:
+        files["upstream.env"] = (charts.upstream_env(component.ref), charts.SECRET_MODE)
+        return _Part("primary", UPSTREAM_HELM, files, values=both)
+    files[f"charts/{vendored.tarball}"] = (vendored.content, charts.MODE)
+    files[_EMPTY_TEMPLATE] = (_WRAPPER_TEXT, charts.MODE)
+    files["Chart.yaml"] = (
+        charts.wrapper_yaml(component.name, vendored.chart, vendored.version),
+        charts.MODE,
+    )
+    static, deferred = ({vendored.chart: held} if held else {} for held in both)
+    return _Part("primary", LOCAL_HELM, files, vendored.namespaces, (static, deferred))
 
 
-def _folder(
-    number: int,
-    release: str,
-    component: Component,
-    phase: str,
-    kind: str,
-    own_files: Files,
-    namespaces: list[str],
-) -> Folder:
+def _gate(component: Component, plan: Plan) -> _Part:
+    from aicr.bundle import readiness
+
+    templates = readiness.gate(component, plan.options, plan.deployer)
+    files: Files = {path: (text, charts.MODE) for path, text in templates.items()}
+    return _Part("readiness", LOCAL_HELM, files, values=(readiness.gate_values(plan.options), {}))
+
+
+def _folder(number: int, release: str, component: Component, part: _Part) -> Folder:
     if len(release) > MAX_RELEASE:
         raise invalid(
             f"release name {release!r} has {len(release)} characters; "
@@ -232,35 +307,43 @@ def _folder(
             where=component.name,
             hint="shorten the component's name",
         )
-    # Manifests are rendered already, so an injected chart has no use for the component's values,
-    # and copying them would store its secrets a second time in the cluster.
-    values = component.values if phase == "primary" else {}
     files: Files = {
-        "values.yaml": (charts.values_yaml(values), charts.MODE),
-        "cluster-values.yaml": (charts.values_yaml({}), charts.MODE),
+        "values.yaml": (charts.values_yaml(part.values), charts.MODE),
+        "cluster-values.yaml": (charts.values_yaml(part.cluster_values), charts.MODE),
     }
-    namespace = component.namespace
-    if kind == LOCAL_HELM:
+    namespace, declared = component.namespace, part.namespaces
+    crd_owner = scripts.APPLY_CRDS in part.files
+    chart, repo, version = "", "", ""
+    if part.kind == LOCAL_HELM:
         files["Chart.yaml"] = (charts.chart_yaml(release), charts.MODE)
         install = scripts.local_install_sh(
             release,
             namespace,
-            create_namespace=not namespaces,
-            owns_namespace=namespace in namespaces,
+            create_namespace=not declared,
+            owns_namespace=namespace in declared,
+            crd_owner=crd_owner,
         )
     else:
+        chart, repo, version = charts.chart_source(component.ref)
         install = scripts.upstream_install_sh(release, namespace)
     files[scripts.INSTALL] = (install, scripts.MODE)
-    files.update(own_files)
+    files.update(part.files)
     return Folder(
         dir=f"{number:03d}-{release}",
         release=release,
         parent=component.name,
-        phase=phase,
-        kind=kind,
+        phase=part.phase,
+        kind=part.kind,
         namespace=namespace,
-        create_namespace=not namespaces,
+        create_namespace=not declared,
         files=files,
+        chart=chart,
+        repo=repo,
+        version=version,
+        values=part.values,
+        cluster_values=part.cluster_values,
+        crd_owner=crd_owner,
+        vendored=component.vendored if part.phase == "primary" else None,
     )
 
 

@@ -4,13 +4,25 @@
 functions turn them into plain values, or into an error that names the flag. Command line, library
 and server all go through these functions, so a toleration means the same everywhere.
 
-This module knows flags and Kubernetes label syntax. It must not know recipes, components or files.
+Labels and taints are read by ``node_flags``. This module must not know recipes, components or files.
 """
 
 from __future__ import annotations
 
 import re
 
+from aicr.bundle.node_flags import (
+    EFFECTS,
+    SUBDOMAIN,
+    SUBDOMAIN_LENGTH,
+    check_label,
+    parse_selector,
+    parse_taint,
+    parse_toleration,
+    parse_tolerations,
+    taint_text,
+    tolerate_all,
+)
 from aicr.errors import invalid, nearest
 from aicr.version import __version__
 
@@ -19,21 +31,44 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any, Final
 
+__all__ = [
+    "EFFECTS",
+    "FLEET_MODE",
+    "FLEET_WORKSPACE",
+    "FLUX_NAMESPACE",
+    "FLUX_OCI_SOURCE_NAME",
+    "KNOWN_DEPLOYERS",
+    "TARGET_REVISION",
+    "BundleOptions",
+    "Scheduling",
+    "check_label",
+    "parse_deployer",
+    "parse_nodes",
+    "parse_scheduling",
+    "parse_selector",
+    "parse_storage_class",
+    "parse_taint",
+    "parse_toleration",
+    "parse_tolerations",
+    "taint_text",
+    "tolerate_all",
+]
+
 #: Bundle formats this version writes.
-KNOWN_DEPLOYERS: Final = ("helm",)
-
-EFFECTS: Final = ("NoExecute", "NoSchedule", "PreferNoSchedule")
-
-_NAME: Final = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-_PREFIX: Final = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*"
-_SUBDOMAIN_LENGTH: Final = 253
-_REPEAT: Final = "to give several, repeat the flag"
-_TOLERATION_FORM: Final = "key[=value][:Effect] with Effect one of " + ", ".join(EFFECTS)
-
-
-def tolerate_all() -> dict[str, Any]:
-    """A toleration of every taint: what a node class gets when no flag names its taints."""
-    return {"operator": "Exists"}
+KNOWN_DEPLOYERS: Final = (
+    "argocd",
+    "argocd-helm",
+    "fleet",
+    "flux",
+    "helm",
+    "helmfile",
+    "terraform",
+)
+FLUX_NAMESPACE: Final = "flux-system"
+FLUX_OCI_SOURCE_NAME: Final = "aicr-bundle"
+FLEET_MODE: Final = "gitrepo"
+FLEET_WORKSPACE: Final = "fleet-default"
+TARGET_REVISION: Final = "main"
 
 
 class BundleOptions:
@@ -55,14 +90,44 @@ class BundleOptions:
         shared_storage_class: class for shared volumes, or "" when the flag was not given.
         version: version of this program, written to the bundle.
         data_files: files of an external data directory by relative path, copied to ``data/``.
+        dynamic: ``component:path`` texts of values that are given when the bundle is installed.
+        serial: install one component after another, whatever the graph allows.
+        readiness_hooks: add a gate that waits for each component to be ready.
+        vendor_charts: pull the charts and put them into the bundle.
+        chart_dir: folder of charts at hand, as ``<name>-<version>.tgz``, or "".
+        image_registry: takes the place of the registry of images that are ours, or "".
+        dra_eviction_node_label: ``key=value`` that opts in to the DRA eviction contract, or "".
+        repo: address of the Git or OCI repository that a GitOps tool reads the bundle from, or "".
+        target_revision: branch, tag or commit in that repository.
+        app_name: name of the parent Application or Fleet app; "" takes the deployer's own.
+        flux_namespace: where Flux objects go.
+        flux_oci_source_name: OCIRepository that publishes the bundle, for Flux.
+        fleet_mode: ``gitrepo`` or ``helmop``.
+        fleet_workspace: namespace of the Fleet objects.
+        terraform_child_module: write a module to be called, without provider blocks.
+        terraform_cluster_rollover: see the Terraform deployer.
+        oci_reference: ``oci://registry/repository[:tag]`` that the bundle is published to, or "".
     """
 
     __slots__ = (
         "accelerated_node_selector",
         "accelerated_node_tolerations",
+        "app_name",
+        "chart_dir",
         "data_files",
         "deployer",
+        "dra_eviction_node_label",
+        "dynamic",
+        "fleet_mode",
+        "fleet_workspace",
+        "flux_namespace",
+        "flux_oci_source_name",
+        "image_registry",
         "nodes",
+        "oci_reference",
+        "readiness_hooks",
+        "repo",
+        "serial",
         "set",
         "set_file",
         "set_json",
@@ -70,6 +135,10 @@ class BundleOptions:
         "storage_class",
         "system_node_selector",
         "system_node_tolerations",
+        "target_revision",
+        "terraform_child_module",
+        "terraform_cluster_rollover",
+        "vendor_charts",
         "version",
         "workload_gate",
         "workload_selector",
@@ -93,6 +162,23 @@ class BundleOptions:
         shared_storage_class: str = "",
         version: str = __version__,
         data_files: Mapping[str, bytes] | None = None,
+        dynamic: Iterable[str] = (),
+        serial: bool = False,
+        readiness_hooks: bool = False,
+        vendor_charts: bool = False,
+        chart_dir: str = "",
+        image_registry: str = "",
+        dra_eviction_node_label: str = "",
+        repo: str = "",
+        target_revision: str = TARGET_REVISION,
+        app_name: str = "",
+        flux_namespace: str = FLUX_NAMESPACE,
+        flux_oci_source_name: str = FLUX_OCI_SOURCE_NAME,
+        fleet_mode: str = FLEET_MODE,
+        fleet_workspace: str = FLEET_WORKSPACE,
+        terraform_child_module: bool = False,
+        terraform_cluster_rollover: bool = False,
+        oci_reference: str = "",
     ) -> None:
         self.deployer = deployer
         self.set = tuple(set)
@@ -109,6 +195,23 @@ class BundleOptions:
         self.shared_storage_class = shared_storage_class
         self.version = version
         self.data_files: dict[str, bytes] = dict(data_files or {})
+        self.dynamic = tuple(dynamic)
+        self.serial = serial
+        self.readiness_hooks = readiness_hooks
+        self.vendor_charts = vendor_charts
+        self.chart_dir = chart_dir
+        self.image_registry = image_registry
+        self.dra_eviction_node_label = dra_eviction_node_label
+        self.repo = repo
+        self.target_revision = target_revision
+        self.app_name = app_name
+        self.flux_namespace = flux_namespace
+        self.flux_oci_source_name = flux_oci_source_name
+        self.fleet_mode = fleet_mode
+        self.fleet_workspace = fleet_workspace
+        self.terraform_child_module = terraform_child_module
+        self.terraform_cluster_rollover = terraform_cluster_rollover
+        self.oci_reference = oci_reference
 
 
 class Scheduling:
@@ -192,88 +295,6 @@ def parse_deployer(text: str, known: Sequence[str] = KNOWN_DEPLOYERS) -> str:
     )
 
 
-def parse_selector(entries: Iterable[str], flag: str) -> dict[str, str]:
-    """``key=value`` labels as a map, split at the first ``=``; the value may be empty.
-
-    Keys and values must have Kubernetes label syntax: anything else can never match a node.
-
-    Raises:
-        AicrError: INVALID_REQUEST for a missing ``=``, a malformed label, or one key given twice
-        with
-            different values.
-    """
-    selector: dict[str, str] = {}
-    for entry in entries:
-        key, separator, value = entry.partition("=")
-        if not separator:
-            raise invalid(f'invalid {flag} "{entry}": expected key=value', where=flag, hint=_REPEAT)
-        _check_label_key(key, entry, flag)
-        _check_label_value(value, entry, flag)
-        if selector.setdefault(key, value) != value:
-            raise invalid(
-                f'{flag} gives "{key}" two values, "{selector[key]}" and "{value}"',
-                where=flag,
-                hint="keep one of them: a node has one value for a label",
-            )
-    return selector
-
-
-def parse_tolerations(entries: Iterable[str], flag: str) -> list[dict[str, Any]]:
-    """Tolerations in the order given, repeated ones once; no entries gives an empty list."""
-    parsed: list[dict[str, Any]] = []
-    for entry in entries:
-        toleration = parse_toleration(entry, flag)
-        if toleration not in parsed:
-            parsed.append(toleration)
-    return parsed
-
-
-def parse_toleration(text: str, flag: str) -> dict[str, Any]:
-    """Read one toleration the way kubectl reads a taint (field case D1).
-
-    ``k=v:Effect`` is Equal, ``k:Effect`` is Exists, ``k=:Effect`` is Equal with the empty value,
-    and without ``:Effect`` all effects are tolerated. Empty fields are left out of the result.
-
-    Raises:
-        AicrError: INVALID_REQUEST with the expected form.
-    """
-    key, has_value, value, effect = _split_taint(text, flag)
-    toleration: dict[str, Any] = {"key": key, "operator": "Equal" if has_value else "Exists"}
-    if value:
-        toleration["value"] = value
-    if effect:
-        toleration["effect"] = effect
-    return toleration
-
-
-def parse_taint(text: str, flag: str) -> dict[str, Any] | None:
-    """The taint ``key[=value]:Effect`` as ``{key, value?, effect}``; "" gives None (no gate).
-
-    Raises:
-        AicrError: INVALID_REQUEST; unlike a toleration, a taint must name its effect.
-    """
-    if not text:
-        return None
-    key, _, value, effect = _split_taint(text, flag)
-    if not effect:
-        raise invalid(
-            f'invalid {flag} "{text}": a taint needs an effect',
-            where=flag,
-            hint=f"write {text}:NoSchedule (or another of {', '.join(EFFECTS)})",
-        )
-    taint: dict[str, Any] = {"key": key}
-    if value:
-        taint["value"] = value
-    taint["effect"] = effect
-    return taint
-
-
-def taint_text(taint: dict[str, Any]) -> str:
-    """A taint as the one-line ``key[=value]:effect`` that some charts take."""
-    value = taint.get("value", "")
-    return f"{taint['key']}{'=' + value if value else ''}:{taint['effect']}"
-
-
 def parse_nodes(value: int) -> int:
     """The node estimate.
 
@@ -302,7 +323,7 @@ def parse_storage_class(text: str, flag: str) -> str:
             where=flag,
             hint="name a StorageClass of the cluster, or drop the flag to use the default class",
         )
-    if len(name) > _SUBDOMAIN_LENGTH or not re.fullmatch(_PREFIX, name):
+    if len(name) > SUBDOMAIN_LENGTH or not re.fullmatch(SUBDOMAIN, name):
         raise invalid(
             f'invalid {flag} "{text}": not a valid object name',
             where=flag,
@@ -313,48 +334,3 @@ def parse_storage_class(text: str, flag: str) -> str:
 
 def _given_class(text: str, flag: str) -> str:
     return parse_storage_class(text, flag) if text else ""
-
-
-def _split_taint(text: str, flag: str) -> tuple[str, bool, str, str]:
-    left, colon, effect = text.partition(":")
-    hint = _REPEAT if "," in text else f"expected {_TOLERATION_FORM}"
-    if ":" in effect or left.count("=") > 1:
-        raise invalid(
-            f'invalid {flag} "{text}": expected {_TOLERATION_FORM}', where=flag, hint=hint
-        )
-    key, equals, value = left.partition("=")
-    if colon and effect not in EFFECTS:
-        close = next((known for known in EFFECTS if known.lower() == effect.strip().lower()), "")
-        raise invalid(
-            f'invalid {flag} "{text}": unknown effect "{effect}", expected {_TOLERATION_FORM}',
-            where=flag,
-            hint=f"write {left}:{close}" if close else hint,
-        )
-    _check_label_key(key, text, flag)
-    _check_label_value(value, text, flag)
-    return key, bool(equals), value, effect
-
-
-def _check_label_key(key: str, text: str, flag: str) -> None:
-    prefix, slash, name = key.rpartition("/")
-    valid = re.fullmatch(_NAME, name) and (
-        not slash or (len(prefix) <= _SUBDOMAIN_LENGTH and re.fullmatch(_PREFIX, prefix))
-    )
-    if not valid:
-        problem = f'"{key}" is not a label key' if key else "the key is empty"
-        raise invalid(
-            f'invalid {flag} "{text}": {problem}',
-            where=flag,
-            hint=_REPEAT if "," in text else "a key looks like example.com/name, without wildcards",
-        )
-
-
-def _check_label_value(value: str, text: str, flag: str) -> None:
-    if value and not re.fullmatch(_NAME, value):
-        raise invalid(
-            f'invalid {flag} "{text}": "{value}" is not a label value',
-            where=flag,
-            hint=_REPEAT
-            if "," in text
-            else "at most 63 letters, digits, '-', '_' and '.', alphanumeric at both ends",
-        )

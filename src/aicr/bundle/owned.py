@@ -58,7 +58,7 @@ _PROVIDED_PATHS: Final[OwnedPaths] = {
 }
 
 #: Which mechanism advertises GPUs: the device plugin or the DRA driver (bundler spec 0.3, step 6).
-_ALLOCATION_PATHS: Final[OwnedPaths] = {
+ALLOCATION_PATHS: Final[OwnedPaths] = {
     "gpu-operator": ["enabled", "devicePlugin.enabled"],
     "gpu-operator-ocp": ["enabled", "devicePlugin.enabled"],
     "nvidia-dra-driver-gpu": [
@@ -94,7 +94,7 @@ def check_configuration(recipe: RecipeResult, overrides: Iterable[Override]) -> 
     rules = configuration_paths(recipe)
     for override in _in_order(overrides):
         for name, owned in rules:
-            path = _touched(override, owned)
+            path = touched(override, owned)
             if path:
                 raise invalid(
                     f'{override.label} is not allowed: "{path}" of component '
@@ -116,7 +116,7 @@ def check_profile(recipe: RecipeResult, overrides: Iterable[Override]) -> None:
     choice = f"{profile['name']}={profile['value']}"
     owned = profile.get("ownedPaths") or {}
     for override in _in_order(overrides):
-        path = _touched(override, owned)
+        path = touched(override, owned)
         if path:
             raise invalid(
                 f'{override.label} is not allowed: "{path}" of component "{override.component}" is '
@@ -132,11 +132,12 @@ def allocation_notes(overrides: Iterable[Override]) -> list[str]:
         f"{override.label} changes which mechanism allocates GPUs; checks that follow the recipe's "
         f"own policy judge the changed cluster"
         for override in _in_order(overrides)
-        if _touched(override, _ALLOCATION_PATHS)
+        if touched(override, ALLOCATION_PATHS)
     ]
 
 
-def _touched(override: Override, owned: OwnedPaths) -> str:
+def touched(override: Override, owned: OwnedPaths) -> str:
+    """The owned path that an override lies at, above or below; "" for none."""
     for path in owned.get(override.component) or ():
         if paths.conflict(override.segments, paths.split(path)):
             return path

@@ -8,7 +8,8 @@ path of its class. The rules that decide between flag, recipe and override live 
 * a toleration flag replaces what values files say and is appended to what an overlay says inline;
 * an overlay that says null, ``[]`` or ``{}`` opts the path out of both;
 * without a flag, tolerate-all is written to a toleration path that nobody else has set;
-* a flag and a ``--set`` on one path is an error, as is any other pair of flags (decision 7).
+* a flag and a ``--set`` on one path is an error, as is any other pair of flags (decision 7);
+* a path that ``--dynamic`` leaves to the installation is not written, and a note says so.
 
 Kustomize components have no values and never get here. This module knows values, paths and registry
 entries; it must not know the catalogue's files, recipes as a whole, or deployers.
@@ -54,9 +55,10 @@ class Target:
         overrides: the recipe ref's inline overrides.
         values: its values so far, ``--set`` applied.
         scalars: its ``--set`` overrides.
+        dynamic: its paths whose values are given at install time.
     """
 
-    __slots__ = ("entry", "name", "notes", "overrides", "scalars", "values")
+    __slots__ = ("dynamic", "entry", "name", "notes", "overrides", "scalars", "values")
 
     def __init__(
         self,
@@ -65,12 +67,14 @@ class Target:
         overrides: dict[str, Any],
         values: dict[str, Any],
         scalars: Sequence[Override] = (),
+        dynamic: Sequence[Segments] = (),
     ) -> None:
         self.name = name
         self.entry = entry
         self.overrides = overrides
         self.values = values
         self.scalars = scalars
+        self.dynamic = dynamic
         self.notes: list[str] = []
 
     def paths(self, tier: str, field: str) -> list[str]:
@@ -88,6 +92,23 @@ class Target:
     def opted_out(self, path: str) -> bool:
         """Whether the overlay keeps flags off this path."""
         return self.state(path) == _OPTED_OUT
+
+    def deferred(self, path: str) -> bool:
+        """Whether the path, or one above it, is given at install time (bundler spec 3.4)."""
+        segments = paths.split(path)
+        return any(segments[: len(above)] == above for above in self.dynamic)
+
+    def takes(self, path: str, flag: str) -> bool:
+        """Whether a flag that was given may write to this path; says so if ``--dynamic`` forbids."""
+        if self.opted_out(path):
+            return False
+        if self.deferred(path):
+            self.notes.append(
+                f"{flag} is not written to {self.name}:{path}, which --dynamic leaves to the "
+                f"installation"
+            )
+            return False
+        return True
 
     def touched_by(self, path: str) -> Override | None:
         """The ``--set`` at, above or below this path, if any."""
@@ -136,10 +157,10 @@ def write_placement(target: Target, scheduling: Scheduling) -> None:
     gate = scheduling.workload_gate
     if gate is not None:
         for path in target.paths(ACCELERATED, "taintStrPaths"):
-            if not target.opted_out(path):
+            if target.takes(path, "--workload-gate"):
                 target.write(path, taint_text(gate), "--workload-gate")
         for path in target.paths(ACCELERATED, "taintPaths"):
-            if not target.opted_out(path):
+            if target.takes(path, "--workload-gate"):
                 target.write(path, [dict(gate)], "--workload-gate")
     workload = (target.entry.get("podScheduling") or {}).get("workload") or {}
     _write_selector(
@@ -151,7 +172,7 @@ def write_placement(target: Target, scheduling: Scheduling) -> None:
     if scheduling.nodes > 0:
         counts = (target.entry.get("nodeScheduling") or {}).get("nodeCountPaths") or ()
         for path in counts:
-            if not target.opted_out(path):
+            if target.takes(path, "--nodes"):
                 target.write(path, scheduling.nodes, "--nodes")
 
 
@@ -237,7 +258,7 @@ def _write_selector(
     if not selector:
         return
     for path in routed:
-        if not target.opted_out(path):
+        if target.takes(path, flag):
             target.write(path, dict(selector), flag)
 
 
@@ -259,13 +280,13 @@ def _write_tolerations(target: Target, scheduling: Scheduling) -> None:
         flags = [f"--{tier}-node-toleration" for tier in tiers if given[tier]]
         if not flags:
             _write_default(target, path)
-        else:
+        elif target.takes(path, " and ".join(flags)):
             _write_given(target, path, [given[tier] for tier in tiers], " and ".join(flags))
 
 
 def _write_default(target: Target, path: str) -> None:
     """Tolerate-all where neither the recipe nor the user has set anything (decision 49)."""
-    if target.touched_by(path) is not None or held(target.values, path):
+    if target.deferred(path) or target.touched_by(path) or held(target.values, path):
         return
     target.values, _ = fill(target.values, path, [tolerate_all()])
 

@@ -1,42 +1,50 @@
 """The plan of a bundle: which components, in which order, with which final values and manifests.
 
 ```
-recipe + flags ─► route overrides ─► owned paths ─► select ─┐
-                                                            ▼
-       for each component:  recipe values ─► --set ─► placement, storage ─► --set-file ─► --set-json
-                                                            ▼
-                            required selectors ─► notes ─► rendered manifests ─► Component
+recipe + flags ─► route overrides ─► owned paths, --dynamic refusals ─► select
+   ─► each component's own values, then what components agree on (drafts)
+   ─► rendered manifests ─► readiness tests ─► validations ─► Plan
 ```
 
 A plan is complete and checked before anything is written, so a refusal leaves the output folder as
 it was (bundler spec 0.3). It reads the catalogue and changes neither it nor the recipe. It must
-not know folders, deployers or how a bundle is written.
+not know folders, what a deployer does, or how a bundle is written.
 """
 
 from __future__ import annotations
 
-from aicr.bundle import manifests, owned, selection
-from aicr.bundle.charts import CHART_VERSION
-from aicr.bundle.options import parse_deployer, parse_scheduling
-from aicr.bundle.override_values import apply_scalars, apply_typed
-from aicr.bundle.overrides import SET_FILE, SET_JSON, check_conflicts, parse_overrides, route
-from aicr.bundle.placement import Target, check_required_selectors, write_placement
-from aicr.bundle.storage import missing_class_notes, write_storage_classes
-from aicr.catalog.dependencies import deployment_order, toggle_warnings
+from aicr.bundle import (
+    dra,
+    flag_rules,
+    manifests,
+    owned,
+    selection,
+)
+from aicr.bundle.component_values import depends_on_dynamic, rendered
+from aicr.bundle.deployers import canonical_name
+from aicr.bundle.drafts import Draft, agree, make_drafts
+from aicr.bundle.options import BundleOptions, parse_scheduling
+from aicr.bundle.overrides import RESERVED_KEY, check_conflicts, parse_overrides, route
+from aicr.catalog.dependencies import (
+    deployment_order,
+    effective_dependencies,
+    levels,
+    toggle_warnings,
+)
 from aicr.catalog.registry import KUSTOMIZE, apply_defaults
-from aicr.errors import AicrError, invalid
+from aicr.errors import invalid
 from aicr.recipe.coherence import canonical_type, check_coherence
-from aicr.recipe.hydrate import resolve_values
+from aicr.values import paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Final
 
-    from aicr.bundle.options import BundleOptions, Scheduling
+    from aicr.bundle.chart_facts import ChartFacts
     from aicr.bundle.overrides import Override
+    from aicr.bundle.vendor import VendoredChart
     from aicr.catalog.catalog import Catalog
-    from aicr.catalog.tree import Tree
     from aicr.catalog.types import ComponentRef, RegistryEntry
     from aicr.recipe.types import RecipeResult
 
@@ -44,6 +52,10 @@ if TYPE_CHECKING:
 
 WARNING: Final = "Warning: "
 
+#: Formats that read ``--set deployer:…`` themselves (bundler spec 1.4).
+_RESERVED_KEY_READERS: Final = ("argocd", "argocd-helm")
+#: Components of Slurm's accounting; what is checked of them is loaded only with them.
+ACCOUNTING: Final = ("slinky-slurm", "slurm-accounting-mariadb")
 #: Basename of the quota that GKE wants before critical pods run (bundler spec 0.9).
 _QUOTA_FILE: Final = "gke-critical-pods-quota.yaml"
 
@@ -60,17 +72,26 @@ class Component:
         manifests: (basename, rendered text) of what is installed after the chart.
         pre_manifests: the same for what is installed before it.
         changes: one ``component:path: old → new`` line for each override.
+        dynamic: paths whose values are given at install time, sorted, each once. ``values`` still
+            holds what the recipe says there; ``dynamic.split`` takes them apart.
+        readiness: (place, text) of the test that its readiness gate runs, or None.
+        vendored: its chart, when charts are put into the bundle; set by ``vendor``.
+        facts: what its chart renders, when the chart is at hand; set by ``vendor``.
     """
 
     __slots__ = (
         "changes",
+        "dynamic",
         "entry",
+        "facts",
         "manifests",
         "name",
         "namespace",
         "pre_manifests",
+        "readiness",
         "ref",
         "values",
+        "vendored",
     )
 
     def __init__(
@@ -84,6 +105,8 @@ class Component:
         manifests: Manifests,
         pre_manifests: Manifests,
         changes: list[str],
+        dynamic: list[list[str | int]] | None = None,
+        readiness: tuple[str, str] | None = None,
     ) -> None:
         self.name = name
         self.ref = ref
@@ -93,6 +116,10 @@ class Component:
         self.manifests = manifests
         self.pre_manifests = pre_manifests
         self.changes = changes
+        self.dynamic = dynamic or []
+        self.readiness = readiness
+        self.vendored: VendoredChart | None = None
+        self.facts: ChartFacts | None = None
 
 
 class Plan:
@@ -101,11 +128,27 @@ class Plan:
     Attributes:
         components: in deployment order.
         notes: advisory texts, each starting with ``Warning: ``.
+        advice: what validations of severity ``info`` found; told only when asked (``--debug``).
         recipe: the recipe of this bundle: rendered components only, registry defaults filled in.
         deployer: the output format.
+        options: the flags of the run.
+        dependencies: for each component, the components of the bundle that it waits for, sorted;
+            through those that were removed.
+        levels: tiers of components whose dependencies all lie in earlier tiers, each sorted.
+        serial: whether components come strictly one after another.
     """
 
-    __slots__ = ("components", "deployer", "notes", "recipe")
+    __slots__ = (
+        "advice",
+        "components",
+        "dependencies",
+        "deployer",
+        "levels",
+        "notes",
+        "options",
+        "recipe",
+        "serial",
+    )
 
     def __init__(
         self,
@@ -114,11 +157,19 @@ class Plan:
         notes: list[str],
         recipe: RecipeResult,
         deployer: str,
+        options: BundleOptions | None = None,
+        advice: list[str] | None = None,
     ) -> None:
+        refs = [component.ref for component in components]
+        self.advice: list[str] = advice or []
         self.components = components
         self.notes = notes
         self.recipe = recipe
         self.deployer = deployer
+        self.options = options if options is not None else BundleOptions(deployer=deployer)
+        self.dependencies: dict[str, list[str]] = effective_dependencies(refs)
+        self.levels: list[list[str]] = levels(refs)
+        self.serial = self.options.serial
 
     @property
     def changes(self) -> list[str]:
@@ -133,7 +184,7 @@ def plan(
     *,
     read_file: Callable[[str], str] | None = None,
 ) -> Plan:
-    """Plan a bundle (bundler spec 0.3, steps 1 to 7, 13 and 15).
+    """Plan a bundle (bundler spec 0.3, steps 1 to 16).
 
     Args:
         recipe: a RecipeResult; not changed.
@@ -143,48 +194,88 @@ def plan(
 
     Raises:
         AicrError: INVALID_REQUEST for a flag that cannot be read or take effect, a recipe that
-        cannot
-            be deployed, or a missing manifest; errors of *read_file* and of the values files.
+            cannot be deployed, or a missing manifest; errors of *read_file* and of the values
+            files.
     """
     refs = _with_defaults(recipe, catalog)
-    deployer = parse_deployer(options.deployer)
+    deployer = canonical_name(options.deployer)
+    notes = flag_rules.check(options, deployer)
     scheduling = parse_scheduling(options)
-    overrides, notes = parse_overrides(
+    label = dra.parse_label(options.dra_eviction_node_label)
+    overrides, read_notes = parse_overrides(
         scalars=options.set,
         files=options.set_file,
         jsons=options.set_json,
         read_file=read_file,
     )
-    route(overrides, catalog.registry, [ref["name"] for ref in refs])
+    notes += read_notes
+    if deployer in _RESERVED_KEY_READERS:
+        overrides = [item for item in overrides if item.key != RESERVED_KEY]
+    deferred: list[Override] = []
+    names = [ref["name"] for ref in refs]
+    route(overrides, catalog.registry, names)
     check_conflicts(overrides)
+    if options.dynamic:
+        from aicr.bundle import dynamic
+
+        deferred = dynamic.parse_dynamic(options.dynamic)
+        route(deferred, catalog.registry, names)
+        dynamic.check_conflicts(deferred, overrides)
     check_coherence(refs)
-    owned.check_configuration(recipe, overrides)
+    owned.check_configuration(recipe, [*overrides, *deferred])
 
     selected = selection.select(
-        {**recipe, "componentRefs": refs}, [item for item in overrides if item.is_switch]
+        {**recipe, "componentRefs": refs},
+        [item for item in overrides if item.is_switch],
+        dra_eviction=label is not None,
     )
     values_overrides = [item for item in overrides if not item.is_switch]
     selection.check_present(values_overrides, selected.removed)
-    _check_have_values(values_overrides, selected.refs)
+    selection.check_present(deferred, selected.removed)
+    _check_have_values([*values_overrides, *deferred], selected.refs)
+    if deferred:
+        dynamic.check_decided_now(deferred)
     notes += toggle_warnings(refs)
     notes += selected.notes
     notes += owned.allocation_notes(overrides)
 
     order = deployment_order(selected.refs)
-    by_name = {ref["name"]: ref for ref in selected.refs}
-    by_component: dict[str, list[Override]] = {}
-    for override in values_overrides:
-        by_component.setdefault(override.component, []).append(override)
-    components = [
-        _component(by_name[name], by_component.get(name, []), recipe, catalog, scheduling, notes)
-        for name in order
-    ]
-    owned.check_profile(recipe, overrides)
+    drafts = make_drafts(selected.refs, order, values_overrides, deferred, catalog, scheduling)
+    for draft in drafts:
+        notes += draft.notes
+    if any(name in ACCOUNTING for name in names):
+        from aicr.bundle import accounting
+
+        notes += accounting.check(recipe, {draft.name: draft.values for draft in drafts})
+    notes += agree(drafts, deferred, label)
+    owned.check_profile(recipe, [*overrides, *deferred])
+    components = [_component(draft, recipe, catalog, notes) for draft in drafts]
+    if options.readiness_hooks:
+        from aicr.bundle import readiness
+
+        notes += readiness.attach(components, catalog.tree)
+    advice: list[str] = []
+    if any(component.entry.get("validations") for component in components):
+        from aicr.bundle.validations import engine
+
+        outcome = engine.run(
+            recipe=recipe,
+            refs=refs,
+            removed=selected.removed,
+            components=components,
+            options=options,
+            scheduling=scheduling,
+            tree=catalog.tree,
+        )
+        notes += outcome.notes
+        advice = list(outcome.advice)
     return Plan(
+        advice=advice,
         components=components,
         notes=[WARNING + note for note in notes],
         recipe={**recipe, "componentRefs": selected.refs, "deploymentOrder": order},
         deployer=deployer,
+        options=options,
     )
 
 
@@ -214,101 +305,44 @@ def _check_have_values(overrides: list[Override], refs: list[ComponentRef]) -> N
             )
 
 
-def _component(
-    ref: ComponentRef,
-    overrides: list[Override],
-    recipe: RecipeResult,
-    catalog: Catalog,
-    scheduling: Scheduling,
-    notes: list[str],
-) -> Component:
-    name = ref["name"]
-    entry: RegistryEntry = catalog.registry.get(name) or {}
+def _component(draft: Draft, recipe: RecipeResult, catalog: Catalog, notes: list[str]) -> Component:
+    ref, tree = draft.ref, catalog.tree
+    name, values = draft.name, draft.values
     namespace = ref.get("namespace") or name
-    values: dict[str, Any] = {}
-    changes: list[str] = []
-    if ref.get("type") != KUSTOMIZE:
-        values, changes = _final_values(ref, entry, overrides, catalog.tree, scheduling, notes)
-    rendered = [
-        _rendered(path, ref, namespace, values, catalog.tree)
-        for path in ref.get("manifestFiles") or ()
-    ]
-    before = [
-        _rendered(path, ref, namespace, values, catalog.tree)
-        for path in ref.get("preManifestFiles") or ()
-    ]
+    after = list(ref.get("manifestFiles") or ())
+    before = list(ref.get("preManifestFiles") or ())
+    made = [rendered(path, ref, namespace, values, tree) for path in after]
+    made_before = [rendered(path, ref, namespace, values, tree) for path in before]
+    if draft.dynamic:
+        from aicr.bundle.dynamic import DYNAMIC
+
+        if not ref.get("source"):
+            raise invalid(
+                f"{DYNAMIC} {name}:{paths.join(draft.dynamic[0])} cannot take effect: the "
+                f"component has no chart that a value could reach at install time, and its "
+                f"manifests are rendered when the bundle is made",
+                where=DYNAMIC,
+                hint="give the value now, with --set or --set-json",
+            )
+        facts = (ref, namespace, values, draft.dynamic)
+        notes += [
+            f"{path} of {name} uses a value that --dynamic leaves to the installation, but is "
+            f"rendered now with the recipe's value; what is filled in reaches the chart alone"
+            for path in [*before, *after]
+            if depends_on_dynamic(path, facts, tree)
+        ]
     criteria = recipe.get("criteria") or {}
-    if entry.get("gkeCriticalPriority") and criteria.get("service") == "gke":
+    if draft.entry.get("gkeCriticalPriority") and criteria.get("service") == "gke":
         quota = manifests.gke_critical_pods_quota(namespace, criteria.get("nodes") or 0)
-        before.append((_QUOTA_FILE, quota))
+        made_before.append((_QUOTA_FILE, quota))
     return Component(
         name=name,
         ref=ref,
-        entry=entry,
+        entry=draft.entry,
         namespace=namespace,
         values=values,
-        manifests=rendered,
-        pre_manifests=before,
-        changes=changes,
+        manifests=made,
+        pre_manifests=made_before,
+        changes=draft.changes,
+        dynamic=draft.dynamic,
     )
-
-
-def _final_values(
-    ref: ComponentRef,
-    entry: RegistryEntry,
-    overrides: list[Override],
-    tree: Tree,
-    scheduling: Scheduling,
-    notes: list[str],
-) -> tuple[dict[str, Any], list[str]]:
-    """The values of one component through every layer (bundler spec 0.2)."""
-    scalars = [item for item in overrides if not item.typed]
-    resolved = resolve_values(ref, tree)
-    values = {key: value for key, value in resolved.items() if key != "enabled"}
-    values, changes = apply_scalars(values, scalars)
-
-    target = Target(ref["name"], entry, ref.get("overrides") or {}, values, scalars)
-    write_placement(target, scheduling)
-    write_storage_classes(target, scheduling)
-    for flag in (SET_FILE, SET_JSON):
-        typed = [item for item in overrides if item.flag == flag]
-        target.values, lines, typed_notes = apply_typed(target.values, typed)
-        changes += lines
-        target.notes += typed_notes
-
-    check_required_selectors(target)
-    notes += target.notes
-    notes += missing_class_notes(target)
-    return target.values, changes
-
-
-def _rendered(
-    path: str, ref: ComponentRef, namespace: str, values: dict[str, Any], tree: Tree
-) -> tuple[str, str]:
-    name = ref["name"]
-    if not tree.exists(path):
-        raise invalid(
-            f'component "{name}" lists the manifest {path}, which the catalogue does not have',
-            where=path,
-            hint="regenerate the recipe with this version of the catalogue, or pass the --data "
-            "directory it was generated with",
-        )
-    try:
-        text = manifests.render_manifest(
-            tree.read_text(path),
-            component=name,
-            values=values,
-            namespace=namespace,
-            chart_name=(ref.get("chart") or name).rpartition("/")[2],
-            # Without a chart of its own, the chart is the local one that the manifest goes into.
-            chart_version=ref.get("version") or CHART_VERSION,
-            source=path,
-        )
-        return path.rpartition("/")[2], manifests.strip_hooks(text, source=path)
-    except AicrError as error:
-        raise AicrError(
-            error.code,
-            f'cannot render the manifest {path} of component "{name}"',
-            where=error.where,
-            hint=error.hint,
-        ) from error

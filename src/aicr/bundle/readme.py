@@ -9,10 +9,18 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Any
+    from typing import Any, Final
 
     from aicr.bundle.layout import Folder
     from aicr.bundle.plan import Plan
+
+_CHANGE: Final = "Change values"
+_UNINSTALL: Final = "Uninstall"
+_CHANGE_VALUES: Final = (
+    "Values that belong to your cluster alone go into `cluster-values.yaml` of a folder; they",
+    "win over `values.yaml`. A changed bundle no longer matches `checksums.txt`, so keep the",
+    "changes in the recipe or in the flags of `aicr bundle` where you can.",
+)
 
 
 def readme(
@@ -22,6 +30,7 @@ def readme(
     deploy: Iterable[str],
     uninstall: Iterable[str],
     files: Mapping[str, str],
+    sections: Mapping[str, Iterable[str]] | None = None,
 ) -> bytes:
     """README.md as UTF-8 text.
 
@@ -31,8 +40,13 @@ def readme(
         deploy: shell lines that deploy the bundle.
         uninstall: shell lines that remove it.
         files: what each root file is for, by file name.
+        sections: the deployer's own sections after "Deploy": heading -> lines. "Change values" and
+            "Uninstall" take the place of the page's own text.
     """
     recipe: Mapping[str, Any] = plan.recipe
+    own = {heading: list(text) for heading, text in (sections or {}).items()}
+    change_values = own.pop(_CHANGE, _CHANGE_VALUES)
+    take_away = own.pop(_UNINSTALL, None) or _uninstall(uninstall)
     lines = ["# AI cluster runtime bundle", ""]
     criteria = _criteria(recipe)
     if criteria:
@@ -52,25 +66,15 @@ def readme(
         cells = (folder.dir, folder.release, folder.namespace, folder.parent, chart, version)
         lines.append("| " + " | ".join(_cell(cell) for cell in cells) + " |")
     lines += ["", "## Deploy", "", "```shell", *deploy, "```", ""]
-    lines += [
-        "## Change values",
-        "",
-        "Values that belong to your cluster alone go into `cluster-values.yaml` of a folder; they",
-        "win over `values.yaml`. A changed bundle no longer matches `checksums.txt`, so keep the",
-        "changes in the recipe or in the flags of `aicr bundle` where you can.",
-        "",
-        "## Uninstall",
-        "",
-        "In the reverse order, so that nothing loses what it needs before it is gone itself:",
-        "",
-        "```shell",
-        *uninstall,
-        "```",
-        "",
-        "Helm leaves CRDs and namespaces that it made behind. A release whose own chart holds a",
-        "Namespace takes that namespace with it, and everything in it.",
-        "",
-    ]
+    for heading, text in own.items():
+        lines += [f"## {heading}", "", *text, ""]
+    lines += [f"## {_CHANGE}", "", *change_values, ""]
+    lines += [f"## {_UNINSTALL}", "", *take_away, ""]
+    if any(component.facts is not None for component in plan.components):
+        from aicr.bundle.chart_facts import report
+
+        hooks = report(plan.components)
+        lines += ["## Hooks of the charts", "", *hooks, ""] if hooks else []
     if plan.notes:
         lines += ["## Notes", "", *(f"- {_line(note)}" for note in plan.notes), ""]
     lines += ["## Files", "", "| file | what it is |", "|---|---|"]
@@ -78,9 +82,24 @@ def readme(
     return ("\n".join(lines) + "\n").encode()
 
 
+def _uninstall(commands: Iterable[str]) -> list[str]:
+    return [
+        "In the reverse order, so that nothing loses what it needs before it is gone itself:",
+        "",
+        "```shell",
+        *commands,
+        "```",
+        "",
+        "Helm leaves CRDs and namespaces that it made behind. A release whose own chart holds a",
+        "Namespace takes that namespace with it, and everything in it.",
+    ]
+
+
 def _chart(folder: Folder, ref: Mapping[str, Any]) -> tuple[str, str]:
     if "Chart.yaml" not in folder.files:
         return f"{ref.get('chart') or ref['name']} from {ref['source']}", ref.get("version") or ""
+    if folder.vendored is not None:
+        return f"{folder.vendored.chart} in this bundle", folder.vendored.version
     if folder.phase == "primary" and ref.get("path"):
         return f"kustomization {ref['path']}", ref.get("tag") or ""
     return "in this bundle", ""

@@ -80,15 +80,20 @@ set +f
 exec helm "${args[@]}"
 """
 
-_UPSTREAM: Final = r"""
-CHART='' REPO='' VERSION=''
-# shellcheck source=/dev/null
-. ./upstream.env
-
+_RUN_CRDS: Final = r"""
 if [ -f ./apply-crds.sh ] && [ -z "${DRY_RUN_FLAG:-}" ]; then
   bash ./apply-crds.sh
 fi
+"""
 
+_UPSTREAM: Final = (
+    r"""
+CHART='' REPO='' VERSION=''
+# shellcheck source=/dev/null
+. ./upstream.env
+"""
+    + _RUN_CRDS
+    + r"""
 args=(upgrade --install "$RELEASE" "$CHART")
 if [ -n "$REPO" ]; then
   args+=(--repo "$REPO")
@@ -98,6 +103,7 @@ if [ -n "$VERSION" ]; then
 fi
 args+=(--namespace "$NAMESPACE" --create-namespace -f values.yaml -f cluster-values.yaml)
 """
+)
 
 _LOCAL: Final = r"""
 # helm keeps its record of a release in the release's namespace, so the namespace must be there
@@ -138,11 +144,18 @@ fi
 args+=(-f values.yaml -f cluster-values.yaml)
 """
 
-_CRDS: Final = r"""
+_CRDS_UPSTREAM: Final = r"""
 CHART='' REPO='' VERSION=''
 # shellcheck source=/dev/null
 . ./upstream.env
+"""
 
+#: The chart is the one that lies in the folder, with the charts inside it.
+_CRDS_LOCAL: Final = r"""
+CHART='./' REPO='' VERSION=''
+"""
+
+_CRDS: Final = r"""
 fail() {
   echo "$RELEASE: CRDs not applied: $1" >&2
   exit 1
@@ -213,7 +226,12 @@ def upstream_install_sh(release: str, namespace: str) -> bytes:
 
 
 def local_install_sh(
-    release: str, namespace: str, *, create_namespace: bool, owns_namespace: bool
+    release: str,
+    namespace: str,
+    *,
+    create_namespace: bool,
+    owns_namespace: bool,
+    crd_owner: bool = False,
 ) -> bytes:
     """install.sh of a folder that holds the chart itself (bundler spec 2.5).
 
@@ -222,6 +240,7 @@ def local_install_sh(
         namespace: release namespace.
         create_namespace: whether helm may create it; false when the chart declares a Namespace.
         owns_namespace: whether the Namespace that the chart declares is the release's own.
+        crd_owner: whether apply-crds.sh lies beside it and runs first.
     """
     head = _assignments(
         RELEASE=release,
@@ -231,15 +250,20 @@ def local_install_sh(
     )
     return _script(
         "Installs or upgrades one release of the chart in this folder; safe to run again.",
-        head + _GUARD + _LOCAL + _HELM_COMMON,
+        head + _GUARD + (_RUN_CRDS if crd_owner else "") + _LOCAL + _HELM_COMMON,
     )
 
 
-def apply_crds_sh(release: str, namespace: str) -> bytes:
+def apply_crds_sh(release: str, namespace: str, *, local: bool = False) -> bytes:
     """apply-crds.sh: brings a chart's CRDs up to the pinned version (bundler spec 2.6).
 
     Helm creates CRDs from `crds/` once and never updates them; this does, for charts that the
     registry says are audited for it.
+
+    Args:
+        release: Helm release name.
+        namespace: release namespace.
+        local: whether the chart lies in the folder instead of in a repository.
     """
     text = (
         "#!/usr/bin/env bash\n"
@@ -249,7 +273,8 @@ def apply_crds_sh(release: str, namespace: str) -> bytes:
         "set -euo pipefail\n"
     )
     head = _assignments(RELEASE=release, NAMESPACE=namespace)
-    return (text + ABSOLUTE_KUBECONFIG + _ENTER + "\n" + head + _CRDS).encode()
+    source = _CRDS_LOCAL if local else _CRDS_UPSTREAM
+    return (text + ABSOLUTE_KUBECONFIG + _ENTER + "\n" + head + source + _CRDS).encode()
 
 
 def _script(purpose: str, body: str) -> bytes:

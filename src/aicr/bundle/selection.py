@@ -10,6 +10,7 @@ This module works on refs alone; it must not know values, files or deployers.
 
 from __future__ import annotations
 
+from aicr.bundle import dra
 from aicr.catalog.dependencies import check_dependencies, effective_dependencies, is_enabled
 from aicr.errors import invalid
 from aicr.recipe.coherence import check_duplicates
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from aicr.catalog.types import ComponentRef
     from aicr.recipe.types import RecipeResult
 
-RECIPE_DISABLES: Final = "the recipe disables it"
+RECIPE_DISABLES: Final = dra.RECIPE_DISABLES
 OVERRIDE_REMOVED: Final = "an enabled=false value override removed it"
 
 #: Spellings of a boolean that Go's ParseBool takes (bundler spec 0.4).
@@ -63,12 +64,16 @@ def parse_switch(override: Override) -> bool:
     )
 
 
-def select(recipe: RecipeResult, switches: Iterable[Override]) -> Selection:
+def select(
+    recipe: RecipeResult, switches: Iterable[Override], *, dra_eviction: bool = False
+) -> Selection:
     """Filter the recipe's refs (bundler spec 0.4).
 
     Args:
         recipe: a RecipeResult; not changed.
         switches: the ``enabled`` overrides, one a component.
+        dra_eviction: whether the run opted in to the DRA eviction contract, which decides about
+            the node labeler (bundler spec 4.5).
 
     Raises:
         AicrError: INVALID_REQUEST for a switch that is no boolean, a component that cannot be
@@ -83,10 +88,19 @@ def select(recipe: RecipeResult, switches: Iterable[Override]) -> Selection:
     check_duplicates(refs)
     check_dependencies(refs)
     removed = {ref["name"]: RECIPE_DISABLES for ref in refs if not is_enabled(ref)}
-    for override in switches:
-        wanted = parse_switch(override)
+    wishes = [(override, parse_switch(override)) for override in switches]
+    off = [override.component for override, wanted in wishes if not wanted]
+    dra.select_labeler(refs, removed, off, opted_in=dra_eviction)
+    for override, wanted in wishes:
         if not wanted:
             removed.setdefault(override.component, OVERRIDE_REMOVED)
+        elif removed.get(override.component, RECIPE_DISABLES) != RECIPE_DISABLES:
+            raise invalid(
+                f'component "{override.component}" cannot be enabled with '
+                f"--set {override.key}:enabled=true: {removed[override.component]}",
+                where=override.label,
+                hint="drop the override",
+            )
         elif override.component in removed:
             raise invalid(
                 f'component "{override.component}" is disabled by the recipe and cannot be '
@@ -101,13 +115,22 @@ def select(recipe: RecipeResult, switches: Iterable[Override]) -> Selection:
             "recipe has no enabled components after filtering",
             hint="keep at least one component in the bundle",
         )
+    refs = [_switched_on(ref) if ref["name"] not in removed else ref for ref in refs]
     return Selection(_bridged(refs, removed), removed, _notes(recipe, removed))
+
+
+def _switched_on(ref: ComponentRef) -> ComponentRef:
+    """A rendered ref that the recipe has switched off, switched on: only the labeler can be one."""
+    if is_enabled(ref):
+        return ref
+    return {**ref, "overrides": {**ref["overrides"], "enabled": True}}
 
 
 def check_present(overrides: Iterable[Override], removed: dict[str, str]) -> None:
     """Refuse an override whose component is not rendered (bundler spec 0.5).
 
-    Scalars are looked at before typed overrides, each in key order; the first failure is reported.
+    Scalars are looked at before typed overrides and those before dynamic paths, each in key order;
+    the first failure is reported.
 
     Raises:
         AicrError: INVALID_REQUEST with the reason the component is left out.

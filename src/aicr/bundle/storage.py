@@ -38,7 +38,7 @@ def write_storage_classes(target: Target, scheduling: Scheduling) -> None:
         if not name:
             continue
         for path in target.entry.get(field) or ():
-            if not _set_exactly(target, path):
+            if not _set_exactly(target, path) and target.takes(path, flag):
                 target.write(path, name, flag)
 
 
@@ -49,6 +49,8 @@ def missing_class_notes(target: Target) -> list[str]:
         for path in target.entry.get(field) or ():
             segments = paths.split(path)
             claim = held(target.values, paths.join(segments[:-1])) if len(segments) > 1 else None
+            if target.deferred(path):
+                continue
             if held(target.values, path) is None and _is_claim(claim):
                 notes.append(
                     f"{target.name} renders a PVC without storageClassName at {path}; set "

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from aicr.cli.arguments import Once, Parser, whole_number
+import os
+
+from aicr.cli import registries
+from aicr.cli.arguments import Once, Parser, Switch, whole_number
 from aicr.cli.sources import read_input
 from aicr.errors import invalid
 
@@ -12,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from aicr.bundle.api import Bundle
+    from aicr.cli.bundle_publish import Publication
     from aicr.cli.console import Console
 
 _EXAMPLES = """\
@@ -39,14 +43,27 @@ def parser() -> Parser:
     )
     main = found.add_argument_group("input and output")
     _once(main, "--recipe", "-r", metavar="FILE", help="recipe file or address, - for stdin")
-    _once(main, "--output", "-o", metavar="DIR", help="folder to create, or a bundle to replace")
+    _once(
+        main,
+        "--output",
+        "-o",
+        metavar="DIR",
+        help="folder to create, a bundle to replace, or oci://HOST/REPOSITORY[:TAG]",
+    )
     _once(main, "--deployer", "-d", metavar="NAME", help="output format (default helm)")
     _once(main, "--data", metavar="DIR", help="directory laid over the built-in catalogue")
     _once(main, "--config", metavar="FILE", help="AICRConfig file or address; flags win")
+    main.add_argument("--debug", action="store_true", help="also print advice that needs no action")
     values = found.add_argument_group("values")
     _many(values, "--set", metavar="COMPONENT:PATH=TEXT", help="override one value")
     _many(values, "--set-json", metavar="COMPONENT:PATH=JSON", help="override with a JSON value")
     _many(values, "--set-file", metavar="COMPONENT:PATH=FILE", help="override with a YAML file")
+    _many(
+        values,
+        "--dynamic",
+        metavar="COMPONENT:PATH",
+        help="leave one value to the installation: it goes to cluster-values.yaml",
+    )
     place = found.add_argument_group("placement")
     for tier, nodes in (("system", "management nodes"), ("accelerated", "GPU nodes")):
         _many(place, f"--{tier}-node-selector", metavar="KEY=VALUE", help=f"label of {nodes}")
@@ -66,7 +83,59 @@ def parser() -> Parser:
     _once(place, "--nodes", metavar="N", type=whole_number, help="expected number of GPU nodes")
     _once(place, "--storage-class", metavar="NAME", help="class for block volumes")
     _once(place, "--shared-storage-class", metavar="NAME", help="class for shared volumes")
+    _once(
+        place,
+        "--dra-eviction-node-label",
+        metavar="KEY=VALUE",
+        help="run the DRA kubelet plugin on nodes with this label only, so that driver upgrades can "
+        "evict its pods; every GPU node must carry the label",
+    )
+    _add_contents_flags(found)
+    registries.add_publish_flags(found)
     return found
+
+
+def _add_contents_flags(found: Parser) -> None:
+    """What goes into the bundle beside values, and what only some deployers know."""
+    shape = found.add_argument_group("contents")
+    _switch(shape, "--serial", "install one component after another, whatever the graph allows")
+    _switch(shape, "--readiness-hooks", "add a gate that waits until each component is ready")
+    _switch(shape, "--vendor-charts", "put the charts into the bundle (needs helm)")
+    _once(
+        shape,
+        "--chart-dir",
+        metavar="DIR",
+        help="charts at hand, as NAME-VERSION.tgz: checked, and vendored instead of pulled",
+    )
+    special = found.add_argument_group("options of some deployers")
+    _once(special, "--repo", metavar="URL", help="repository that the bundle is read from")
+    _once(
+        special,
+        "--target-revision",
+        metavar="NAME",
+        help="branch, tag or commit in that repository (default main)",
+    )
+    _once(special, "--app-name", metavar="NAME", help="parent Application, or Fleet app")
+    _once(special, "--flux-namespace", metavar="NAME", help="where Flux objects go (flux-system)")
+    _once(
+        special,
+        "--flux-oci-source-name",
+        metavar="NAME",
+        help="OCIRepository that publishes the bundle (aicr-bundle)",
+    )
+    _once(special, "--fleet-mode", metavar="MODE", help="gitrepo (default) or helmop")
+    _once(
+        special,
+        "--fleet-workspace",
+        metavar="NAME",
+        help="namespace of the Fleet objects (fleet-default); fleet-local is the local cluster",
+    )
+    _switch(special, "--terraform-child-module", "write a module to be called by another one")
+    _switch(
+        special,
+        "--terraform-cluster-rollover",
+        "replace the releases when the cluster behind the module is replaced",
+    )
 
 
 def _once(group: Any, *flags: str, **options: Any) -> None:
@@ -75,6 +144,10 @@ def _once(group: Any, *flags: str, **options: Any) -> None:
 
 def _many(group: Any, *flags: str, **options: Any) -> None:
     group.add_argument(*flags, action="append", default=[], **options)
+
+
+def _switch(group: Any, flag: str, help: str) -> None:
+    group.add_argument(flag, action=Switch, const=True, help=help)
 
 
 def execute(arguments: argparse.Namespace, console: Console) -> int:
@@ -87,10 +160,11 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
         )
     if arguments.output is None:
         raise invalid("flag --output is required", hint="name the folder to create: -o bundle")
-    if arguments.output.startswith("oci://"):
-        raise invalid(
-            f"{arguments.output}: bundles are written to folders", hint="name a folder: -o bundle"
-        )
+    publication = None
+    if registries.asks_to_publish(arguments):
+        from aicr.cli.bundle_publish import Publication
+
+        publication = Publication(arguments, console)
     from aicr.cli.catalogs import load_catalog
     from aicr.recipe.document import load_recipe
 
@@ -103,15 +177,19 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
 
     bundle = make_bundle(
         recipe,
-        _options(arguments),
+        _options(arguments, publication),
         read_file=lambda path: read_input(path, what="values file"),
     )
-    bundle.write(arguments.output)
-    _report(bundle, arguments.output, console)
+    folder = arguments.output
+    if publication is None:
+        bundle.write(folder)
+    else:
+        folder = publication.finish(bundle)
+    _report(bundle, folder, console, debug=arguments.debug)
     return 0
 
 
-def _options(arguments: argparse.Namespace) -> Any:
+def _options(arguments: argparse.Namespace, publication: Publication | None) -> Any:
     from aicr.bundle.options import BundleOptions
     from aicr.version import __version__
 
@@ -134,14 +212,45 @@ def _options(arguments: argparse.Namespace) -> Any:
         storage_class=given(arguments.storage_class),
         shared_storage_class=given(arguments.shared_storage_class),
         version=__version__,
+        dynamic=arguments.dynamic,
+        serial=bool(arguments.serial),
+        readiness_hooks=bool(arguments.readiness_hooks),
+        vendor_charts=bool(arguments.vendor_charts),
+        chart_dir=arguments.chart_dir or "",
+        dra_eviction_node_label=given(arguments.dra_eviction_node_label),
+        image_registry=os.environ.get("AICR_VALIDATOR_IMAGE_REGISTRY", ""),
+        oci_reference=str(publication.address or "") if publication is not None else "",
+        **_special(arguments),
     )
 
 
-def _report(bundle: Bundle, target: str, console: Console) -> None:
+def _special(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The options that belong to some deployers, as far as they were given."""
+    from aicr.bundle.deployers import canonical_name
+    from aicr.bundle.flag_rules import SPECIAL, check_deployer
+
+    deployer = canonical_name(arguments.deployer or "helm")
+    given: dict[str, Any] = {}
+    for name, (flag, _, deployers) in SPECIAL.items():
+        value = getattr(arguments, name)
+        if value is not None:
+            # The default, spelled out for another deployer, is as much a mistake as anything else.
+            check_deployer(flag, deployers, deployer)
+            given[name] = value
+    for name in ("repo", "target_revision"):
+        if getattr(arguments, name):
+            given[name] = getattr(arguments, name)
+    return given
+
+
+def _report(bundle: Bundle, target: str, console: Console, *, debug: bool = False) -> None:
     for change in bundle.plan.changes:
         console.say(f"set {change}")
     for note in bundle.plan.notes:
         console.warn(note)
+    if debug:
+        for advice in bundle.plan.advice:
+            console.dim(f"advice: {advice}")
     size = sum(len(content) for content, _ in bundle.files.values())
     console.write(
         f"{bundle.build_type}: {len(bundle.plan.components)} components, {len(bundle.files)} files, "

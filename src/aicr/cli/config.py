@@ -81,6 +81,15 @@ _BUNDLE: Final[dict[str, Place]] = {
     "--plain-http": ("bundle", "registry", "plainHTTP"),
 }
 
+_VERIFY: Final[dict[str, Place]] = {
+    "--min-trust-level": ("verify", "policy", "minTrustLevel"),
+    "--require-creator": ("verify", "policy", "requireCreator"),
+    "--cli-version-constraint": ("verify", "policy", "cliVersionConstraint"),
+    "--certificate-identity-regexp": ("verify", "trust", "certificateIdentityRegexp"),
+    "--key": ("verify", "trust", "key"),
+    "--trust-root": ("verify", "trust", "trustRoot"),
+}
+
 #: Command -> its flags, the section it is about, and whether it must take all that the file says.
 COMMANDS: Final[dict[str, tuple[dict[str, Place], str, bool]]] = {
     "recipe": ({**_RECIPE, **_RECIPE_OUTPUT}, "recipe", True),
@@ -93,6 +102,7 @@ COMMANDS: Final[dict[str, tuple[dict[str, Place], str, bool]]] = {
         False,
     ),
     "bundle": (_BUNDLE, "bundle", True),
+    "verify": (_VERIFY, "verify", True),
 }
 
 #: A blank here is not "unset" but a mistake that has a message of its own (bundler spec 1.1).

@@ -22,9 +22,16 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "query": ("aicr.cli.query", "print one value of a hydrated recipe"),
     "explain": ("aicr.cli.explain", "say where a part of a recipe comes from"),
     "bundle": ("aicr.cli.bundle", "make a deployable bundle from a recipe"),
+    "verify": ("aicr.cli.verify", "check that a bundle is whole and signed by whom you expect"),
+    "pull": ("aicr.cli.pull", "fetch a bundle from a registry"),
+    "diff": ("aicr.cli.diff", "compare two recipes, bundles or snapshots by meaning"),
+    "upgrade-check": ("aicr.cli.upgrade_check", "say what an upgrade asks for"),
+    "bom": ("aicr.cli.bom", "list components, charts and container images"),
+    "mirror": ("aicr.cli.mirror", "prepare an air-gapped installation"),
     "migrate": ("aicr.cli.migrate", "bring files that v0.11.1 wrote up to date"),
     "lint": ("aicr.cli.lint", "judge a data directory, or the built-in catalogue"),
     "schema": ("aicr.cli.schema", "print the JSON Schema of a kind of document"),
+    "cluster": ("aicr.cli.cluster", "keep a Kubernetes cluster with GPU nodes to try things on"),
     "completion": ("aicr.cli.completion", "print a shell completion script"),
     "version": ("aicr.cli.version", "print the version"),
 }
@@ -32,6 +39,9 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
 #: Second words with a parser of their own: (module, one line for the overview).
 SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {
     "recipe list": ("aicr.cli.recipe_list", "list what the catalogue supports"),
+    "mirror list": ("aicr.cli.mirror_list", "list the images and charts to mirror"),
+    "mirror rewrite": ("aicr.cli.mirror_rewrite", "print overrides that use a mirror"),
+    "mirror check": ("aicr.cli.mirror_check", "say what would fail behind an air gap"),
 }
 
 OVERVIEW: Final = """\

@@ -207,7 +207,11 @@ class _Merged:
             files = self._merger.config_files.values()
             currents = [str(found.get("current-context") or "") for found in files]
             self.current: str = next((current for current in currents if current), "")
-            for section, part in (("clusters", "cluster"), ("users", "user"), ("contexts", "context")):
+            for section, part in (
+                ("clusters", "cluster"),
+                ("users", "user"),
+                ("contexts", "context"),
+            ):
                 for found in self._config[section]:
                     str(found.value["name"]), dict(found.value.get(part) or {})
         except (

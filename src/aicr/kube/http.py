@@ -22,8 +22,8 @@ import aiohttp
 import yarl
 
 from aicr.errors import SERVICE_UNAVAILABLE, AicrError
-from aicr.kube import request as requests
 from aicr.kube import proxy, status, tls
+from aicr.kube import request as requests
 from aicr.kube.config import ClusterConfig
 from aicr.kube.credentials import Login
 from aicr.kube.http_errors import connection_error
@@ -36,8 +36,6 @@ PUT_OFF: Final = frozenset({429, 503})
 USER_AGENT: Final = f"aicr/{__version__}"
 #: Most that is read of an answer that is an error.
 LONGEST_ERROR: Final = 64 * 1024
-#: Larger than aiohttp's, so that a page of some megabytes does not stop and go.
-READ_BUFFER: Final = 1024 * 1024
 
 _CONNECTION_FAILURES: Final = (aiohttp.ClientError, OSError, TimeoutError)
 
@@ -231,7 +229,6 @@ class HttpTransport:
                 connector=aiohttp.TCPConnector(limit=0),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers={"User-Agent": USER_AGENT},
-                read_bufsize=READ_BUFFER,
             )
         return self._session
 

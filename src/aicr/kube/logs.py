@@ -28,6 +28,11 @@ _TIME: Final = re.compile(
 #: Errors that a later attempt will meet again. NOT_FOUND: the pod is gone, and its log with it.
 _FINAL: Final = frozenset({NOT_FOUND, UNAUTHORIZED})
 
+WAITING: Final = "waiting"
+RUNNING: Final = "running"
+ENDED: Final = "ended"
+UNKNOWN: Final = "unknown"
+
 
 class LogSource(Protocol):
     """What `follow` needs of a client."""
@@ -150,7 +155,7 @@ async def follow(
         options = LogOptions(
             container, follow=True, timestamps=True, since_time=resumption.since_time
         )
-        ended = await _ended(source, name, namespace, container)
+        state = await _state(source, name, namespace, container)
         resumption.reconnected()
         try:
             async with source.transport.stream(log_request(name, namespace, options)) as stream:
@@ -161,13 +166,11 @@ async def follow(
                             failures = 0
                             yield text
             # The container had ended before the stream began, so the stream has had all of it.
-            if ended:
+            if state == ENDED:
                 return
         except AicrError as error:
-            waiting = error.code == INVALID_REQUEST and error.context.get("status") == 400
-            if error.code in _FINAL or (error.code == INVALID_REQUEST and not waiting):
-                raise
-            if waiting and ended:
+            # Of a container that has not started the server says "bad request".
+            if error.code in _FINAL or (error.code == INVALID_REQUEST and state != WAITING):
                 raise
         pause = delay(
             *(failures,),
@@ -179,38 +182,43 @@ async def follow(
         await source.sleep(pause)
 
 
-async def _ended(source: LogSource, name: str, namespace: str, container: str) -> bool:
-    """Whether the container has ended for good; False also while that cannot be told."""
+async def _state(source: LogSource, name: str, namespace: str, container: str) -> str:
+    """As `state_of`; UNKNOWN while the server cannot be asked."""
     try:
         pod = await source.get(POD, name, namespace=namespace)
     except AicrError as error:
         if error.code in _FINAL:
             raise
-        return False
-    return has_ended(pod, container)
+        return UNKNOWN
+    return state_of(pod, container)
 
 
-def has_ended(pod: dict[str, Any], container: str) -> bool:
-    """Whether *container* (or the only one) will not write any more. NOT_FOUND for an unknown one."""
-    if (pod.get("status") or {}).get("phase") in {"Succeeded", "Failed"}:
-        return True
+def state_of(pod: dict[str, Any], container: str) -> str:
+    """Whether *container* (or the only one) is WAITING to start (again), RUNNING, or has ENDED for
+    good.
+
+    NOT_FOUND if the pod has no such container.
+    """
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
-    declared = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+    init = spec.get("initContainers") or []
+    declared = [*init, *(spec.get("containers") or ())]
     wanted = container or next(iter(spec.get("containers") or [{}])).get("name", "")
     own = next((entry for entry in declared if entry.get("name") == wanted), None)
     if own is None:
         raise not_found(f'pod "{pod["metadata"]["name"]}" has no container "{wanted}"')
-    restarts = own.get("restartPolicy") or spec.get("restartPolicy", "Always")
-    statuses = (
+    if status.get("phase") in {"Succeeded", "Failed"}:
+        return ENDED
+    policy = own.get("restartPolicy") or spec.get("restartPolicy", "Always")
+    statuses = [
         *(status.get("initContainerStatuses") or ()),
         *(status.get("containerStatuses") or ()),
-    )
-    for entry in statuses:
-        if entry.get("name") == wanted:
-            terminated = (entry.get("state") or {}).get("terminated")
-            if not terminated:
-                return False
-            init = own in (spec.get("initContainers") or ())
-            done = terminated.get("exitCode") == 0 and (restarts == "OnFailure" or init)
-            return done or restarts == "Never"
-    return False
+    ]
+    state = next((one.get("state") or {} for one in statuses if one.get("name") == wanted), {})
+    if "running" in state:
+        return RUNNING
+    ended = state.get("terminated")
+    if ended:
+        succeeded = ended.get("exitCode") == 0
+        for_good = policy == "Never" or (succeeded and (policy == "OnFailure" or own in init))
+        return ENDED if for_good and own.get("restartPolicy") != "Always" else WAITING
+    return WAITING

@@ -1,24 +1,50 @@
 """The parts of Kubernetes objects that this product reads, as typed structs.
 
-A pod of 7 kB costs 52 kB as plain documents and 2 kB as one of these, and decoding skips what is not
-declared. Add a field when something reads it. Every field has a default, because a server may leave
-out what is empty, and unknown fields are ignored. Structs are read only by convention: they are shared
-between the cache and everyone who asks it.
+A pod of 7 kB costs 52 kB as plain documents and 2 kB as one of these, and decoding skips what is
+not declared. Add a field when something reads it; annotations and images of nodes, and
+managedFields of everything, are left out because they are most of an object's size. Every field has
+a default, because a server may leave out what is empty, and unknown fields are ignored.
 
-It must not know what the fields are used for. Names are the wire's, in Python's spelling.
+Structs are frozen and shared: labels, conditions, owners and the like are the same on thousands of
+objects, so equal ones are kept once (`shared`). It must not know what the fields are used for. Names
+are the wire's, in Python's spelling.
 """
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
+from msgspec.structs import force_setattr
 
 T = TypeVar("T")
 
 
 class Part(msgspec.Struct, rename="camel", frozen=True, gc=False):
     """A leaf: holds no reference cycle and is never changed, so the collector need not look at it."""
+
+
+#: What `shared` has given out. Cleared when full: then equal values are merely kept twice.
+_POOL: dict[Any, Any] = {}
+_POOL_LIMIT: Final = 10_000
+
+
+def shared(value: T) -> T:
+    """A value equal to *value* that was given before, or *value*; for what is frozen and frequent."""
+    if len(_POOL) >= _POOL_LIMIT:
+        _POOL.clear()
+    found: T = _POOL.setdefault(value, value)
+    return found
+
+
+def _shared_texts(texts: dict[str, str] | None) -> dict[str, str] | None:
+    """A mapping whose keys and values are kept once; msgspec does so for short keys only."""
+    if not texts:
+        return None
+    if len(_POOL) >= _POOL_LIMIT:
+        _POOL.clear()
+    keep = _POOL.setdefault
+    return {keep(key, key): keep(value, value) for key, value in texts.items()}
 
 
 class Owner(Part, frozen=True):
@@ -32,18 +58,32 @@ class Owner(Part, frozen=True):
 
 
 class Metadata(Part, frozen=True):
-    """``metadata`` of any object, without managedFields."""
+    """``metadata`` that every object has."""
 
     name: str = ""
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
-    generation: int = 0
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
     labels: dict[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "namespace", shared(self.namespace))
+        force_setattr(self, "labels", _shared_texts(self.labels))
+
+
+class FullMetadata(Metadata, frozen=True):
+    """``metadata`` with annotations and owners."""
+
+    generation: int = 0
     annotations: dict[str, str] | None = None
-    owner_references: list[Owner] | None = None
+    owner_references: tuple[Owner, ...] | None = None
+
+    def __post_init__(self) -> None:
+        # Not through super(): the struct is a class made anew, which zero-argument super misses.
+        Metadata.__post_init__(self)
+        force_setattr(self, "owner_references", shared(self.owner_references))
 
 
 class ListMetadata(Part, frozen=True):
@@ -69,19 +109,18 @@ class WatchLine(Part, Generic[T], frozen=True):
 
 
 class Condition(Part, frozen=True):
-    """A condition of any object's status."""
+    """A condition of any object's status, without its times, which no two objects share."""
 
     type: str = ""
     status: str = ""
     reason: str = ""
     message: str = ""
-    last_transition_time: str | None = None
 
 
 class Meta(Part, frozen=True):
     """Any object, when only its metadata matters."""
 
-    metadata: Metadata = Metadata()
+    metadata: FullMetadata = FullMetadata()
 
 
 class Taint(Part, frozen=True):
@@ -90,13 +129,6 @@ class Taint(Part, frozen=True):
     key: str = ""
     value: str = ""
     effect: str = ""
-
-
-class Address(Part, frozen=True):
-    """An address of a node."""
-
-    type: str = ""
-    address: str = ""
 
 
 class NodeInfo(Part, frozen=True):
@@ -114,17 +146,23 @@ class NodeSpec(Part, frozen=True):
 
     provider_id: str = msgspec.field(name="providerID", default="")
     unschedulable: bool = False
-    taints: list[Taint] | None = None
+    taints: tuple[Taint, ...] | None = None
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "taints", shared(self.taints))
 
 
 class NodeStatus(Part, frozen=True):
     """``status`` of a node, without its list of images, which is most of its size."""
 
-    capacity: dict[str, str] | None = None
     allocatable: dict[str, str] | None = None
-    conditions: list[Condition] | None = None
-    addresses: list[Address] | None = None
+    conditions: tuple[Condition, ...] | None = None
     node_info: NodeInfo = NodeInfo()
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "allocatable", _shared_texts(self.allocatable))
+        force_setattr(self, "conditions", shared(self.conditions))
+        force_setattr(self, "node_info", shared(self.node_info))
 
 
 class Node(Part, frozen=True):
@@ -212,8 +250,8 @@ class PodSpec(Part, frozen=True):
     node_name: str = ""
     scheduler_name: str = ""
     restart_policy: str = ""
-    containers: list[Container] | None = None
-    init_containers: list[Container] | None = None
+    containers: tuple[Container, ...] | None = None
+    init_containers: tuple[Container, ...] | None = None
     node_selector: dict[str, str] | None = None
     scheduling_group: SchedulingGroup | None = None
     workload_ref: WorkloadRef | None = None
@@ -226,16 +264,19 @@ class PodStatus(Part, frozen=True):
     reason: str = ""
     message: str = ""
     pod_ip: str = msgspec.field(name="podIP", default="")
-    pod_ips: list[PodIP] | None = msgspec.field(name="podIPs", default=None)
+    pod_ips: tuple[PodIP, ...] | None = msgspec.field(name="podIPs", default=None)
     host_ip: str = msgspec.field(name="hostIP", default="")
-    conditions: list[Condition] | None = None
-    container_statuses: list[ContainerStatus] | None = None
-    init_container_statuses: list[ContainerStatus] | None = None
+    conditions: tuple[Condition, ...] | None = None
+    container_statuses: tuple[ContainerStatus, ...] | None = None
+    init_container_statuses: tuple[ContainerStatus, ...] | None = None
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "conditions", shared(self.conditions))
 
 
 class Pod(Part, frozen=True):
     """A pod."""
 
-    metadata: Metadata = Metadata()
+    metadata: FullMetadata = FullMetadata()
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()

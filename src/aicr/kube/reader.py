@@ -148,7 +148,9 @@ class Reader:
         }
         for limit in (PAGE, PAGE, 0):
             try:
-                return await self._all(resource, into or dict, limit, selectors)
+                if into is None:
+                    return await self._all(resource, dict, limit, selectors)
+                return await self._all(resource, into, limit, selectors)
             except AicrError as error:
                 if not (limit and status.is_gone(error)):
                     raise
@@ -165,6 +167,8 @@ class Reader:
             page = decoding.page(asked, body, into)
             found += page.items or ()
             token = page.metadata.continue_
+            # Some megabytes that need not wait for the next page to take their place.
+            del body, page
             if not token:
                 return found
 

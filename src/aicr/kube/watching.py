@@ -204,9 +204,8 @@ class WatchMachine(Generic[T]):
             events = self._remove(item)
         else:
             raise AicrError(SERVICE_UNAVAILABLE, f'the watch sent an unknown event "{type_}"')
-        if self._seen is None:
-            # Initial events come in no order of versions, so none of theirs can be resumed from.
-            self._version = self.identify(item).version
+        # Initial events come in no order of versions; a stream cut among them starts over anyway.
+        self._version = self.identify(item).version
         return events
 
     def bookmark(self, resource_version: str, *, initial_end: bool = False) -> Iterable[Event[T]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from aicr.bundle.validations.table import FUNCTIONS
 from aicr.catalog.load import REGISTRY_PATH
 from aicr.catalog.registry import check_entries
 from aicr.errors import AicrError, nearest
@@ -15,25 +16,6 @@ if TYPE_CHECKING:
     from aicr.lint.ground import EntryAt, Ground
     from aicr.lint.reading import Path, Reading
 
-#: Checks that may stand in ``validations[].function`` (recipe spec 3.7, bundler spec 6.4).
-FUNCTIONS = (
-    "CheckAcceleratedSelectorMissing",
-    "CheckDriverOwnershipCoherence",
-    "CheckGB300HostKernelGranule",
-    "CheckGKETCPXOInterfacesCoherence",
-    "CheckHostMofedWithoutNetworkOperator",
-    "CheckMariaDBOperatorOwnershipCoherence",
-    "CheckNPDNotDuplicatingProviderNPD",
-    "CheckNVSentinelDatastorePrerequisites",
-    "CheckNVSentinelDriverLabelDetectable",
-    "CheckNVSentinelNicHealthMonitorRequiresMetadataCollector",
-    "CheckNVSentinelPreflightDCGMReachable",
-    "CheckNVSentinelPreflightGangSchedulerRequired",
-    "CheckNVSentinelRuntimeClassCoherence",
-    "CheckNVSentinelTracingEndpointRequired",
-    "CheckWildcardAcceleratedToleration",
-    "CheckWorkloadSelectorMissing",
-)
 SEVERITIES = ("error", "warning", "info")
 CONDITION_FIELDS = ("service", "accelerator", "intent", "os", "platform")
 
@@ -134,7 +116,7 @@ def validation_function(ground: Ground) -> Iterator[Problem]:
 @rule(
     "validation-terms",
     WARNING,
-    "An unknown severity counts as warning, and a condition on an unknown field never holds.",
+    "An unknown severity counts as warning, and a condition on an unknown field is left out of account.",
 )
 def validation_terms(ground: Ground) -> Iterator[Problem]:
     """Severities and condition fields outside what there is (recipe spec 3.7)."""
@@ -153,7 +135,7 @@ def validation_terms(ground: Ground) -> Iterator[Problem]:
                 near = nearest(field, list(CONDITION_FIELDS))
                 yield Problem(
                     entry.key("validations", index, "conditions", field),
-                    f'condition on "{field}", which is no criteria field, never holds',
+                    f'condition on "{field}", which is no criteria field, is left out of account',
                     f'did you mean "{near}"?' if near else f"fields: {', '.join(CONDITION_FIELDS)}",
                 )
 

@@ -22,6 +22,7 @@ from typing import Any, Final, Protocol
 from tests.controlplane.agent.environment import ConfigError, expand
 from tests.controlplane.agent.handlers import Place, act
 from tests.controlplane.agent.launch import Launch, Mount, command
+from tests.controlplane.agent.logs import Log, LogClock
 from tests.controlplane.agent.probes import Probes
 from tests.controlplane.agent.registration import now
 from tests.controlplane.agent.settings import Image
@@ -40,6 +41,10 @@ MESSAGE_LINES: Final = 80
 
 class Surroundings(Protocol):
     """What a container needs from its pod."""
+
+    @property
+    def clock(self) -> LogClock:
+        """What gives the lines of a log their times."""
 
     def post(self, act: Callable[[], None]) -> None:
         """Let the pod's thread do something."""
@@ -93,6 +98,7 @@ class Container:
         self.started = False
         self.ready = False
         self.run: Run | None = None
+        self._logs: dict[int, Log] = {}
         #: When to try again, on the monotonic clock; None while there is nothing to wait for.
         self.due: float | None = 0.0
 
@@ -115,6 +121,10 @@ class Container:
     def running(self) -> bool:
         """Whether its program runs."""
         return "running" in self.state
+
+    @property
+    def _has_run(self) -> bool:
+        return bool(self.run or self.last_state or self.exit_code is not None)
 
     def _starts_again(self, code: int) -> bool:
         if self.kind == "init" and not self.sidecar:
@@ -174,15 +184,17 @@ class Container:
             workdir=self.spec.get("workingDir") or image.workdir,
             mounts=mounts,
         )
-        with (folder / "log").open("ab") as log:
+        log = self._logs[self.restarts] = Log(folder / "log")
+        with log.path.open("ab") as output:
             child = subprocess.Popen(
                 command(launch),
                 stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
+                stdout=output,
+                stderr=output,
                 env=variables,
                 start_new_session=True,
             )
+        self._around.clock.add(log)
         self.due = None
         self.state = {"waiting": {"reason": "ContainerCreating"}}
         place = self._around.place(child.pid, variables, launch)
@@ -228,10 +240,12 @@ class Container:
             self._around.post(lambda: self._on_running(run, started))
             code = run.child.wait()
             end_all(run.mounts_of)
+            self._around.clock.remove(self._logs[run.number])
             run.ended.set()
             self._around.post(lambda: self._on_exit(run, code, started))
             return
         run.child.wait()
+        self._around.clock.remove(self._logs[run.number])
         run.ended.set()
         reason = (run.folder / "setup").read_text(errors="replace").strip()
         self._around.post(lambda: self._on_broken(run, reason))
@@ -356,7 +370,7 @@ class Container:
         status: Document = {
             "name": self.name,
             "image": self.spec["image"],
-            "imageID": f"aicr-test://{self.spec['image']}" if self.run or last or self.exit_code is not None else "",
+            "imageID": f"aicr-test://{self.spec['image']}" if self._has_run else "",
             "restartCount": self.restarts,
             "ready": self.exit_code == 0
             if self.kind == "init" and not self.sidecar
@@ -369,20 +383,23 @@ class Container:
             status["containerID"] = self.container_id
         return status
 
-    def log_file(self, previous: bool) -> tuple[Path, threading.Event | None]:
-        """The log of the present or the previous run, and what is set once it can grow no more.
+    def log(self, previous: bool) -> tuple[Log, Callable[[], bool]]:
+        """The log of the present or the previous run, and whether it can grow no more.
 
         Raises:
-            FileNotFoundError: there was no such run.
+            LookupError: there was no such run.
         """
         number = self.restarts - 1 if previous else self.restarts
-        path = self._folder / str(number) / "log"
-        if not path.exists():
+        log = self._logs.get(number)
+        if log is None:
             if previous:
-                raise FileNotFoundError(f'previous terminated container "{self.name}" not found')
+                raise LookupError(f'previous terminated container "{self.name}" not found')
             reason = self.state.get("waiting", {}).get("reason", "")
-            raise FileNotFoundError(f'container "{self.name}" is waiting to start: {reason}')
-        return path, self.run.ended if self.run and self.run.number == number else None
+            raise LookupError(f'container "{self.name}" is waiting to start: {reason}')
+        run = self.run
+        if run is None or run.number != number:
+            return log, lambda: True
+        return log, run.ended.is_set
 
 
 def _argv(spec: Document, image: Image, variables: dict[str, str]) -> list[str]:

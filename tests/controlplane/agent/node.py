@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
+from collections.abc import Callable
 
 from tests.controlplane import network
 from tests.controlplane.agent import registration
 from tests.controlplane.agent.container import Container
 from tests.controlplane.agent.handlers import Place
+from tests.controlplane.agent.logs import Log
 from tests.controlplane.agent.pod import PodWorker
 from tests.controlplane.agent.sandbox import namespace_prefix
 from tests.controlplane.agent.server import NotThereError, Server
@@ -110,12 +111,12 @@ class RunningNode:
 
     def log(
         self, namespace: str, pod: str, container: str, previous: bool
-    ) -> tuple[Path, threading.Event | None]:
+    ) -> tuple[Log, Callable[[], bool]]:
         """See `server.Pods`."""
         try:
-            return self._container(namespace, pod, container).log_file(previous)
-        except FileNotFoundError as error:
-            raise NotThereError(f'{error} in pod "{pod}"') from error
+            return self._container(namespace, pod, container).log(previous)
+        except LookupError as error:
+            raise NotThereError(f'{error.args[0]} in pod "{pod}"') from error
 
     def place(self, namespace: str, pod: str, container: str) -> Place:
         """See `server.Pods`."""

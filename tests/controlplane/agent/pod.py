@@ -9,6 +9,7 @@ So there is one place that decides, and it does not matter in which order news a
 from __future__ import annotations
 
 import http.client
+import os
 import queue
 import shutil
 import threading
@@ -22,6 +23,7 @@ from tests.controlplane.agent.container import Container
 from tests.controlplane.agent.environment import ConfigError
 from tests.controlplane.agent.handlers import Place
 from tests.controlplane.agent.launch import Launch, Mount
+from tests.controlplane.agent.logs import LogClock
 from tests.controlplane.agent.registration import now, say
 from tests.controlplane.agent.sandbox import Sandbox
 from tests.controlplane.agent.services import Services
@@ -89,6 +91,9 @@ class PodWorker:
         def take() -> None:
             # What the scheduler and others wrote is theirs; our part of the status is not read back.
             self.pod = {**pod, "status": {**pod["status"], **self._own_addresses()}}
+            if pod["spec"].get("ephemeralContainers"):
+                text = "the test node agent runs no ephemeral containers"
+                self.event("Warning", "Failed", text)
 
         self.post(take)
 
@@ -111,6 +116,11 @@ class PodWorker:
 
     # -- what containers need (container.Surroundings) -------------------------------------------
 
+    @property
+    def clock(self) -> LogClock:
+        """What gives the lines of a log their times."""
+        return self._services.clock
+
     def post(self, act: Callable[[], None]) -> None:
         """Let the pod's thread do something."""
         self._queue.put(act)
@@ -130,7 +140,7 @@ class PodWorker:
         cluster = self._services.cluster
         start = {
             "PATH": PATH,
-            "HOME": "/root",
+            "HOME": os.path.expanduser("~root"),
             "HOSTNAME": self._hostname,
             **image.env,
             "KUBERNETES_SERVICE_HOST": cluster.host,

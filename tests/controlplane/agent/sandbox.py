@@ -44,11 +44,11 @@ class Sandbox:
             NetworkError: the kernel refuses, or no address is left.
         """
         self._addresses = addresses
-        digest = hashlib.sha256(uid.encode()).hexdigest()
-        self.namespace = f"{namespace_prefix(settings.bridge, node)}{digest[:12]}"
+        digest = _digest(uid)
+        self.namespace = namespace_name(settings.bridge, node, uid)
         self.address = addresses.take()
         # Interface names have at most 15 characters, and must differ over all planes.
-        outer = f"av{digest[:12]}"
+        outer = f"av{digest}"
         try:
             network.ip(
                 f"netns add {self.namespace}",
@@ -74,4 +74,13 @@ class Sandbox:
 
 def namespace_prefix(bridge: str, node: str) -> str:
     """How the names of a node's network namespaces begin."""
-    return f"{bridge}-{hashlib.sha256(node.encode()).hexdigest()[:6]}-"
+    return f"{bridge}-{_digest(node)[:6]}-"
+
+
+def namespace_name(bridge: str, node: str, uid: str) -> str:
+    """Name of the network namespace of a pod."""
+    return namespace_prefix(bridge, node) + _digest(uid)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

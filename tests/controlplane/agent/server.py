@@ -5,21 +5,17 @@ from __future__ import annotations
 import contextlib
 import json
 import ssl
-import time
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Event
-from typing import Final, Protocol
+from typing import Protocol
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from tests.controlplane.agent import execution
 from tests.controlplane.agent.handlers import Place
+from tests.controlplane.agent.logs import Log, Wanted, stream
 from tests.controlplane.agent.websocket import WebSocket, accept
 from tests.controlplane.client import Document
-
-FOLLOW_SECONDS: Final = 0.05
-#: Log options that would need a time for each line, which nobody keeps.
-UNSUPPORTED: Final = ("timestamps", "sinceTime", "sinceSeconds")
 
 
 class NotThereError(Exception):
@@ -31,8 +27,8 @@ class Pods(Protocol):
 
     def log(
         self, namespace: str, pod: str, container: str, previous: bool
-    ) -> tuple[Path, Event | None]:
-        """A log, and what is set once it is complete; NotThereError."""
+    ) -> tuple[Log, Callable[[], bool]]:
+        """A log, and whether it is complete by now; NotThereError."""
 
     def place(self, namespace: str, pod: str, container: str) -> Place:
         """How to reach a running container; NotThereError."""
@@ -115,37 +111,22 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def _logs(self, namespace: str, pod: str, container: str, query: dict[str, list[str]]) -> None:
-        for name in UNSUPPORTED:
-            if query.get(name, ["false"]) != ["false"]:
-                self._text(400, f"the test node agent keeps no times of log lines: {name}")
-                return
-        follow = query.get("follow") == ["true"]
-        previous = query.get("previous") == ["true"]
-        path, ended = self.server.pods.log(namespace, pod, container, previous)
-        left = int(query["limitBytes"][0]) if "limitBytes" in query else None
+        try:
+            wanted = Wanted.of(query)
+        except ValueError as error:
+            self._text(400, f"log options: {error}")
+            return
+        log, ended = self.server.pods.log(
+            namespace, pod, container, query.get("previous") == ["true"]
+        )
         self.send_response(200)
         self.send_header("Content-Type", "text/plain")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        with contextlib.suppress(OSError), path.open("rb") as log:
-            data = log.read()
-            if "tailLines" in query:
-                data = _tail(data, int(query["tailLines"][0]))
-            while True:
-                if left is not None:
-                    data, left = data[:left], left - len(data[:left])
-                if data:
-                    self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
-                    self.wfile.flush()
-                if not follow or left == 0:
-                    break
-                # In this order, or what was written just before the end would be lost.
-                over = ended is None or ended.is_set()
-                data = log.read()
-                if not data:
-                    if over:
-                        break
-                    time.sleep(FOLLOW_SECONDS)
+        with contextlib.suppress(OSError):
+            for data in stream(log, ended, wanted):
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+                self.wfile.flush()
             self.wfile.write(b"0\r\n\r\n")
 
     def _exec(self, namespace: str, pod: str, container: str, query: dict[str, list[str]]) -> None:
@@ -172,9 +153,3 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.close_connection = True
         execution.run(WebSocket(self.rfile, self.wfile), place, wanted)
-
-
-def _tail(data: bytes, lines: int) -> bytes:
-    if lines <= 0:
-        return b""
-    return b"".join(data.splitlines(keepends=True)[-lines:])

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tests.controlplane.agent.claims import Driver
+from tests.controlplane.agent.logs import LogClock
 from tests.controlplane.agent.registration import now, say
 from tests.controlplane.agent.sandbox import Addresses
 from tests.controlplane.agent.settings import Cluster, NodeSettings
@@ -26,6 +27,7 @@ class Services:
         self.cluster, self.settings, self.forget = cluster, settings, forget
         self.client = cluster.client()
         self.addresses = Addresses(settings.network.pods)
+        self.clock = LogClock()
         self.driver = Driver(self.client, settings.name)
 
     def lookup(self, kind: str, namespace: str, name: str) -> Document | None:

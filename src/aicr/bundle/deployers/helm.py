@@ -11,6 +11,7 @@ Source: bundler spec 5.0, 5.1.
 from __future__ import annotations
 
 from aicr.bundle import info, layout, readme
+from aicr.bundle.crd_groups import CRD_GROUPS, NODEWRIGHT
 from aicr.bundle.deployers import helm_script
 
 TYPE_CHECKING = False
@@ -88,13 +89,13 @@ def generate(
 def script_facts(plan: Plan, folders: list[Folder]) -> helm_script.Facts:
     """What deploy.sh must know of this bundle."""
     by_name = {component.name: component for component in plan.components}
-    nodewright = by_name.get(helm_script.NODEWRIGHT)
+    nodewright = by_name.get(NODEWRIGHT)
     return helm_script.Facts(
         folders=[(f.dir, f.release, f.namespace, f.parent, f.phase) for f in folders],
         crd_groups=[
             (group, component.name, component.namespace)
             for component in plan.components
-            for group in helm_script.CRD_GROUPS.get(component.name, ())
+            for group in CRD_GROUPS.get(component.name, ())
         ],
         driver_managed=any(
             _manages_driver(by_name[name]) for name in _GPU_OPERATORS if name in by_name

@@ -24,24 +24,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-NODEWRIGHT: Final = "nodewright-operator"
 #: The taint of nodes that wait for nodewright, where the values name no other.
 NODEWRIGHT_TAINT: Final = "skyhook.nvidia.com=runtime-required:NoSchedule"
-
-#: API groups whose CRDs a component brings; only to say that some are left over from earlier.
-CRD_GROUPS: Final[dict[str, tuple[str, ...]]] = {
-    "cert-manager": ("acme.cert-manager.io", "cert-manager.io"),
-    "gpu-operator": ("nvidia.com",),
-    "kube-prometheus-stack": ("monitoring.coreos.com",),
-    "kubeflow-trainer": ("trainer.kubeflow.org",),
-    "kueue": ("kueue.x-k8s.io",),
-    "mariadb-operator-crds": ("k8s.mariadb.com",),
-    "network-operator": ("mellanox.com",),
-    "nfd": ("nfd.k8s-sigs.io",),
-    NODEWRIGHT: ("skyhook.nvidia.com",),
-    "nvidia-dra-driver-gpu": ("resource.nvidia.com",),
-    "prometheus-operator-crds": ("monitoring.coreos.com",),
-}
 
 
 class Facts:

@@ -32,10 +32,18 @@ complete aicr \
         'c/-r=/f/' \
         'c/--output=/d/' \
         'c/-o=/d/' \
-        'c/--deployer=/(helm)/' \
-        'c/-d=/(helm)/' \
-        'c/--/(accelerated-node-selector accelerated-node-toleration accelerator alone check config criteria criteria-strict data deployer format gke-tcpxo-interfaces gpu graph help ignore intent list-rules no-criteria-strict no-health nodes os output platform profile recipe rule runtime-inventory selector service set set-file set-json shared-storage-class skip-health slurm-accounting-mode snapshot storage-class strict system-node-selector system-node-toleration version workload-gate workload-selector write)/' \
-        'c/-/(- d h o r s t)/' \
+        'c/--deployer=/(argocd argocd-helm fleet flux helm helmfile terraform)/' \
+        'c/-d=/(argocd argocd-helm fleet flux helm helmfile terraform)/' \
+        'c/--baseline=/f/' \
+        'c/-b=/f/' \
+        'c/--target=/f/' \
+        'c/--format=/(text json yaml)/' \
+        'c/-t=/(text json yaml)/' \
+        'c/--from=/f/' \
+        'c/-f=/f/' \
+        'c/--to=/f/' \
+        'c/--/(accelerated-node-selector accelerated-node-toleration accelerator alone app-name assume-yes attest baseline ca-file certificate-identity-regexp certificate-oidc-issuer chart-dir check cli-version-constraint config criteria criteria-strict data debug deployer dra-eviction-node-label dynamic fail-on-drift fail-on-error fleet-mode fleet-workspace flux-namespace flux-oci-source-name format from full gke-tcpxo-interfaces gpu graph help identity-token ignore image-refs insecure-ignore-tlog insecure-tls intent key kubeconfig list-rules min-trust-level mirror no-criteria-strict no-health nodes os output plain-http platform profile readiness-hooks recipe repo require-creator rule running runtime-inventory selector serial service set set-file set-json shared-storage-class signing-key skip-health slurm-accounting-mode snapshot storage-class strict system-node-selector system-node-toleration target target-revision terraform-child-module terraform-cluster-rollover to trust-root validate vendor-charts version workload-gate workload-selector write yes)/' \
+        'c/-/(- b d f h o r s t)/' \
         'n/--service/(aks bcm eks generic gke k0s kind lke metal3 ocp oke rke2)/' \
         'n/--accelerator/(a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200)/' \
         'n/--gpu/(a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200)/' \
@@ -60,10 +68,20 @@ complete aicr \
         'n/-r/f/' \
         'n/--output/d/' \
         'n/-o/d/' \
-        'n/--deployer/(helm)/' \
-        'n/-d/(helm)/' \
-        'p/1/(recipe query explain bundle migrate lint schema completion version)/' \
+        'n/--deployer/(argocd argocd-helm fleet flux helm helmfile terraform)/' \
+        'n/-d/(argocd argocd-helm fleet flux helm helmfile terraform)/' \
+        'n/--baseline/f/' \
+        'n/-b/f/' \
+        'n/--target/f/' \
+        'n/--format/(text json yaml)/' \
+        'n/-t/(text json yaml)/' \
+        'n/--from/f/' \
+        'n/-f/f/' \
+        'n/--to/f/' \
+        'p/1/(recipe query explain bundle verify pull diff upgrade-check bom mirror migrate lint schema cluster completion version)/' \
         'n/recipe/(list)/' \
+        'n/diff/f/' \
         'n/migrate/f/' \
         'n/completion/(bash zsh fish tcsh)/' \
+        'p@3@`set cmd=($COMMAND_LINE "" "" "" "" "" "" "" "" ""); if ( $#cmd >= 2 && ("$cmd[2]" == "mirror") ) echo list rewrite check`@' \
         'p/*/()/'

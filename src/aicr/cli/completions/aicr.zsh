@@ -10,17 +10,33 @@
 
 _shtab_aicr_commands() {
   local _commands=(
+    bom:'list components, charts and container images'
     bundle:'make a deployable bundle from a recipe'
+    cluster:'keep a Kubernetes cluster with GPU nodes to try things on'
     completion:'print a shell completion script'
+    diff:'compare two recipes, bundles or snapshots by meaning'
     explain:'say where a part of a recipe comes from'
     lint:'judge a data directory, or the built-in catalogue'
     migrate:'bring files that v0.11.1 wrote up to date'
+    mirror:'prepare an air-gapped installation'
+    pull:'fetch a bundle from a registry'
     query:'print one value of a hydrated recipe'
     recipe:'resolve criteria to a recipe'
     schema:'print the JSON Schema of a kind of document'
+    upgrade-check:'say what an upgrade asks for'
+    verify:'check that a bundle is whole and signed by whom you expect'
     version:'print the version'
   )
   _describe 'aicr commands' _commands
+}
+
+_shtab_aicr_mirror_commands() {
+  local _commands=(
+    check:'say what would fail behind an air gap'
+    list:'list the images and charts to mirror'
+    rewrite:'print overrides that use a mirror'
+  )
+  _describe 'aicr mirror commands' _commands
 }
 
 _shtab_aicr_recipe_commands() {
@@ -38,16 +54,35 @@ _shtab_aicr_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_aicr_defaults_added=0
 
+_shtab_aicr_bom_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  {--recipe,-r}"[recipe file or address, - for stdin]:FILE:_files"
+  "*--set[with --recipe\: override one value]:COMPONENT:PATH=TEXT:"
+  "--data[directory laid over the built-in catalogue]:DIR:_files -/"
+  {--format,-t}"[cyclonedx (JSON, default) or markdown]:NAME:(yaml json table)"
+  {--output,-o}"[file to write\; of a page, only the part between the marks changes]:FILE:"
+  "--strict[fail if a chart was not looked into]"
+  "--check[compare versions and components with this page]:FILE:"
+  "--full[with --check\: compare every line]"
+  "--validate[hold the JSON against the CycloneDX schema (extra bom)]"
+  ":a bundle:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_bom_defaults_added=0
+
 _shtab_aicr_bundle_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   {--recipe,-r}"[recipe file or address, - for stdin]:FILE:_files"
-  {--output,-o}"[folder to create, or a bundle to replace]:DIR:_files -/"
-  {--deployer,-d}"[output format (default helm)]:NAME:(helm)"
+  {--output,-o}"[folder to create, a bundle to replace, or oci\:\/\/HOST\/REPOSITORY\[\:TAG\]]:DIR:_files -/"
+  {--deployer,-d}"[output format (default helm)]:NAME:(argocd argocd-helm fleet flux helm helmfile terraform)"
   "--data[directory laid over the built-in catalogue]:DIR:_files -/"
   "--config[AICRConfig file or address\; flags win]:FILE:_files"
+  "--debug[also print advice that needs no action]"
   "*--set[override one value]:COMPONENT:PATH=TEXT:"
   "*--set-json[override with a JSON value]:COMPONENT:PATH=JSON:"
   "*--set-file[override with a YAML file]:COMPONENT:PATH=FILE:"
+  "*--dynamic[leave one value to the installation\: it goes to cluster-values.yaml]:COMPONENT:PATH:"
   "*--system-node-selector[label of management nodes]:KEY=VALUE:"
   "*--system-node-toleration[taint of management nodes]:KEY=VALUE:EFFECT:"
   "*--accelerated-node-selector[label of GPU nodes]:KEY=VALUE:"
@@ -57,10 +92,44 @@ _shtab_aicr_bundle_options=(
   "--nodes[expected number of GPU nodes]:N:"
   "--storage-class[class for block volumes]:NAME:"
   "--shared-storage-class[class for shared volumes]:NAME:"
+  "--dra-eviction-node-label[run the DRA kubelet plugin on nodes with this label only, so that driver upgrades can evict its pods\; every GPU node must carry the label]:KEY=VALUE:"
+  "--serial[install one component after another, whatever the graph allows]"
+  "--readiness-hooks[add a gate that waits until each component is ready]"
+  "--vendor-charts[put the charts into the bundle (needs helm)]"
+  "--chart-dir[charts at hand, as NAME-VERSION.tgz\: checked, and vendored instead of pulled]:DIR:"
+  "--repo[repository that the bundle is read from]:URL:"
+  "--target-revision[branch, tag or commit in that repository (default main)]:NAME:"
+  "--app-name[parent Application, or Fleet app]:NAME:"
+  "--flux-namespace[where Flux objects go (flux-system)]:NAME:"
+  "--flux-oci-source-name[OCIRepository that publishes the bundle (aicr-bundle)]:NAME:"
+  "--fleet-mode[gitrepo (default) or helmop]:MODE:"
+  "--fleet-workspace[namespace of the Fleet objects (fleet-default)\; fleet-local is the local cluster]:NAME:"
+  "--terraform-child-module[write a module to be called by another one]"
+  "--terraform-cluster-rollover[replace the releases when the cluster behind the module is replaced]"
+  "--attest[sign the list of the bundle\'s files]"
+  "--signing-key[private key (PEM) to sign with\; without it, keyless through sigstore]:FILE:"
+  "--identity-token[identity for keyless signing\; better in COSIGN_IDENTITY_TOKEN]:TOKEN:"
+  {--yes,--assume-yes}"[agree that keyless signing publishes who signed]"
+  "--image-refs[file to receive the pushed digest]:FILE:"
+  "--plain-http[reach the registry without TLS]"
+  "--insecure-tls[do not check the registry\'s certificate]"
+  "--ca-file[PEM file of authorities to believe]:FILE:"
 )
 
 # guard to ensure default positional specs are added only once per session
 _shtab_aicr_bundle_defaults_added=0
+
+_shtab_aicr_cluster_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--nodes[hollow GPU nodes, whose pods only seem to run (4)]:N:"
+  "--running[GPU nodes that run pods, as processes of this machine (1 as root, else 0)]:N:"
+  "--accelerator[what the nodes\' labels say that they have (h100)]:NAME:(a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200)"
+  "--kubeconfig[write the kubeconfig here\; the file must not exist]:FILE:"
+  ":the one sub-command:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_cluster_defaults_added=0
 
 _shtab_aicr_completion_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -69,6 +138,21 @@ _shtab_aicr_completion_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_aicr_completion_defaults_added=0
+
+_shtab_aicr_diff_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  {--baseline,-b}"[the old snapshot, in place of A]:FILE:_files"
+  "--target[the new snapshot, in place of B]:FILE:_files"
+  "--fail-on-drift[false\: exit 0 also when the two differ (default true)]:BOOL:"
+  "--data[directory laid over the built-in catalogue]:DIR:_files -/"
+  {--output,-o}"[write to a file]:FILE:_files"
+  {--format,-t}"[text (default), json or yaml]:NAME:(text json yaml)"
+  ":the old state:_files"
+  ":the new state:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_diff_defaults_added=0
 
 _shtab_aicr_explain_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -91,6 +175,7 @@ _shtab_aicr_explain_options=(
   "*--set[override one value]:COMPONENT:PATH=TEXT:"
   "*--set-json[override with a JSON value]:COMPONENT:PATH=JSON:"
   "*--set-file[override with a YAML file]:COMPONENT:PATH=FILE:"
+  "*--dynamic[leave one value to the installation\: it goes to cluster-values.yaml]:COMPONENT:PATH:"
   "*--system-node-selector[label of management nodes]:KEY=VALUE:"
   "*--system-node-toleration[taint of management nodes]:KEY=VALUE:EFFECT:"
   "*--accelerated-node-selector[label of GPU nodes]:KEY=VALUE:"
@@ -99,6 +184,7 @@ _shtab_aicr_explain_options=(
   "--workload-gate[taint that GPU nodes carry until they are ready]:KEY=VALUE:EFFECT:"
   "--storage-class[class for block volumes]:NAME:"
   "--shared-storage-class[class for shared volumes]:NAME:"
+  "--dra-eviction-node-label[run the DRA kubelet plugin on nodes with this label only, so that driver upgrades can evict its pods\; every GPU node must carry the label]:KEY=VALUE:"
   "--selector[the same as a flag, as aicr query has it]:PATH:"
   {--format,-t}"[text (default) or json]:NAME:(text json)"
   ":what to explain:"
@@ -131,6 +217,62 @@ _shtab_aicr_migrate_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_aicr_migrate_defaults_added=0
+
+_shtab_aicr_mirror_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  ":see below:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_mirror_defaults_added=0
+
+_shtab_aicr_mirror_check_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  {--recipe,-r}"[recipe file or address, - for stdin]:FILE:_files"
+  "*--set[with --recipe\: override one value]:COMPONENT:PATH=TEXT:"
+  "--data[directory laid over the built-in catalogue]:DIR:_files -/"
+  "--mirror[where all images must be]:HOST/PATH:"
+  {--format,-t}"[text (default) or json]:NAME:(yaml json table)"
+  ":a bundle:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_mirror_check_defaults_added=0
+
+_shtab_aicr_mirror_list_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  {--recipe,-r}"[recipe file or address, - for stdin]:FILE:_files"
+  "*--set[with --recipe\: override one value]:COMPONENT:PATH=TEXT:"
+  "--data[directory laid over the built-in catalogue]:DIR:_files -/"
+  {--format,-t}"[yaml (default), json, hauler or zarf]:NAME:(yaml json table)"
+  ":a bundle:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_mirror_list_defaults_added=0
+
+_shtab_aicr_mirror_rewrite_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  {--recipe,-r}"[recipe file or address, - for stdin]:FILE:_files"
+  "*--set[override one value beforehand]:COMPONENT:PATH=TEXT:"
+  "--data[directory laid over the built-in catalogue]:DIR:_files -/"
+  "--mirror[where the images will be]:HOST/PATH:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_mirror_rewrite_defaults_added=0
+
+_shtab_aicr_pull_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  {--output,-o}"[folder to create, or a bundle to replace]:DIR:"
+  "--plain-http[reach the registry without TLS]"
+  "--insecure-tls[do not check the registry\'s certificate]"
+  "--ca-file[PEM file of authorities to believe]:FILE:"
+  ":oci\:\/\/\…:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_pull_defaults_added=0
 
 _shtab_aicr_query_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -210,6 +352,38 @@ _shtab_aicr_schema_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_aicr_schema_defaults_added=0
 
+_shtab_aicr_upgrade_check_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  {--from,-f}"[recipe or bundle that runs now]:FILE|DIR:_files"
+  "--to[recipe or bundle that is to run]:FILE|DIR:_files"
+  {--deployer,-d}"[whose steps to show (default\: the bundle\'s, or helm)]:NAME:(argocd argocd-helm fleet flux helm helmfile terraform)"
+  "--fail-on-error[false\: exit 0 also when something needs attention (default true)]:BOOL:"
+  "--data[directory laid over the built-in catalogue]:DIR:_files -/"
+  {--output,-o}"[write to a file]:FILE:_files"
+  {--format,-t}"[table (default), json or yaml]:NAME:(table json yaml)"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_upgrade_check_defaults_added=0
+
+_shtab_aicr_verify_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--min-trust-level[unknown, unverified, attested, verified or max (default)]:LEVEL:"
+  "--require-creator[the exact identity or key id of the signer]:TEXT:"
+  "--cli-version-constraint[version of aicr that made the bundle\; a bare one means at least]:EXPR:"
+  "--key[public key (PEM) of the signer]:FILE:"
+  "--certificate-identity-regexp[anchored pattern of the signer\'s identity]:PATTERN:"
+  "--certificate-oidc-issuer[who must have vouched for it (default\: GitHub Actions)]:URL:"
+  "--trust-root[sigstore trusted_root.json to use]:FILE:"
+  "--insecure-ignore-tlog[with --key\: accepted for old scripts\; key signatures here are in no log]"
+  "--config[AICRConfig file or address\; flags win]:FILE:_files"
+  {--format,-t}"[text (default) or json]:NAME:(yaml json table)"
+  ":the bundle:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_verify_defaults_added=0
+
 _shtab_aicr_version_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
 )
@@ -236,15 +410,47 @@ _shtab_aicr() {
       (( CURRENT += 1 ))
       curcontext="${curcontext%:*:*}:_shtab_aicr-$line[1]:"
       case $line[1] in
+        bom) _arguments -C -s $_shtab_aicr_bom_options ;;
         bundle) _arguments -C -s $_shtab_aicr_bundle_options ;;
+        cluster) _arguments -C -s $_shtab_aicr_cluster_options ;;
         completion) _arguments -C -s $_shtab_aicr_completion_options ;;
+        diff) _arguments -C -s $_shtab_aicr_diff_options ;;
         explain) _arguments -C -s $_shtab_aicr_explain_options ;;
         lint) _arguments -C -s $_shtab_aicr_lint_options ;;
         migrate) _arguments -C -s $_shtab_aicr_migrate_options ;;
+        mirror) _shtab_aicr_mirror ;;
+        pull) _arguments -C -s $_shtab_aicr_pull_options ;;
         query) _arguments -C -s $_shtab_aicr_query_options ;;
         recipe) _shtab_aicr_recipe ;;
         schema) _arguments -C -s $_shtab_aicr_schema_options ;;
+        upgrade-check) _arguments -C -s $_shtab_aicr_upgrade_check_options ;;
+        verify) _arguments -C -s $_shtab_aicr_verify_options ;;
         version) _arguments -C -s $_shtab_aicr_version_options ;;
+      esac
+  esac
+}
+
+_shtab_aicr_mirror() {
+  local context state line curcontext="$curcontext" one_or_more='(*)' remainder='(-)*:' default='*::: :->mirror'
+
+  # Add default positional/remainder specs only if none exist, and only once per session
+  if (( ! _shtab_aicr_mirror_defaults_added )); then
+    if (( ${_shtab_aicr_mirror_options[(I)${(q)one_or_more}*]} +          ${_shtab_aicr_mirror_options[(I)${(q)remainder}*]} +          ${_shtab_aicr_mirror_options[(I)${(q)default}]} == 0 )); then
+      _shtab_aicr_mirror_options+=(': :_shtab_aicr_mirror_commands' '*::: :->mirror')
+    fi
+    _shtab_aicr_mirror_defaults_added=1
+  fi
+  _arguments -C -s $_shtab_aicr_mirror_options
+
+  case $state in
+    mirror)
+      words=($line[1] "${words[@]}")
+      (( CURRENT += 1 ))
+      curcontext="${curcontext%:*:*}:_shtab_aicr_mirror-$line[1]:"
+      case $line[1] in
+        check) _arguments -C -s $_shtab_aicr_mirror_check_options ;;
+        list) _arguments -C -s $_shtab_aicr_mirror_list_options ;;
+        rewrite) _arguments -C -s $_shtab_aicr_mirror_rewrite_options ;;
       esac
   esac
 }

@@ -1,0 +1,345 @@
+"""How far a bundle can be trusted, and whether that is far enough.
+
+```
+folder --checksums--> whole? --attestation--> signed? --pin--> by whom? --policy--> errors
+         unknown               unverified      attested         verified
+```
+The level only rises by what was checked: a list that matches the tree, a signature over that list,
+a signer that the caller named. A caller who names a signer gets no answer short of that signer, so
+an attestation that was taken away is an error and not a lower level (decision 57: a pinned identity
+or key is the highest trust, and there is no attestation of a binary).
+
+It must not know what is in a bundle beyond the names of three files.
+Source: bundler spec 7.2, 7.3; decisions 46 and 57; field case F12.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from typing import Any, Final
+
+from aicr.artifacts import checksums, dsse, statements
+from aicr.artifacts.keyless import Port, Sigstore
+from aicr.artifacts.signing import PublicKey
+from aicr.errors import AicrError, invalid, nearest
+
+UNKNOWN: Final = "unknown"
+UNVERIFIED: Final = "unverified"
+ATTESTED: Final = "attested"
+VERIFIED: Final = "verified"
+#: Lowest first.
+LEVELS: Final = (UNKNOWN, UNVERIFIED, ATTESTED, VERIFIED)
+#: The policy that asks for the most that this bundle could reach.
+MAX: Final = "max"
+
+#: Characters of host and path that a pattern must fix before anything may vary.
+_SHORTEST_PIN: Final = 6
+
+BINARY_ATTESTATION: Final = "attestation/aicr-attestation.sigstore.json"
+DATA: Final = "data"
+#: Who vouches for identities when the caller does not say: a CI service whose workflows sign.
+DEFAULT_ISSUER: Final = "https://token.actions.githubusercontent.com"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Policy:
+    """What the caller asks of a bundle.
+
+    Attributes:
+        min_trust_level: one of ``LEVELS``, or ``MAX``.
+        require_creator: the exact identity or key id that must have signed, or "".
+        version_constraint: constraint on the version of the program that made it, or "".
+        identity_regexp: pattern that the whole identity of the signer must match, or "".
+        issuer: who must have vouched for that identity.
+        key: the key that must have signed, or None.
+        trust_root: file with the roots of sigstore, "" for the library's own.
+    """
+
+    min_trust_level: str = MAX
+    require_creator: str = ""
+    version_constraint: str = ""
+    identity_regexp: str = ""
+    issuer: str = DEFAULT_ISSUER
+    key: PublicKey | None = None
+    trust_root: str = ""
+
+    @property
+    def pins(self) -> list[str]:
+        """The flags that name a signer."""
+        named = {
+            "--key": self.key is not None,
+            "--certificate-identity-regexp": bool(self.identity_regexp),
+            "--require-creator": bool(self.require_creator),
+        }
+        return [flag for flag, given in named.items() if given]
+
+
+@dataclasses.dataclass(slots=True)
+class Report:
+    """What was found; ``errors`` is empty when the bundle is whole and the policy is met."""
+
+    level: str = UNKNOWN
+    checksums_passed: bool = False
+    checksum_files: int = 0
+    attested: bool = False
+    pinned: bool = False
+    creator: str = ""
+    tool_version: str = ""
+    external_data: bool = False
+    has_attestation: bool = False
+    hints: list[str] = dataclasses.field(default_factory=list)
+    errors: list[str] = dataclasses.field(default_factory=list)
+
+    def document(self) -> dict[str, Any]:
+        """The JSON form (bundler spec 7.3)."""
+        return {
+            "trustLevel": self.level,
+            "checksumsPassed": self.checksums_passed,
+            "checksumFiles": self.checksum_files,
+            "bundleAttested": self.attested,
+            # No attestation of a binary is made or believed (decision 57).
+            "binaryAttested": False,
+            "identityPinned": self.pinned,
+            "bundleCreator": self.creator,
+            "binaryBuilder": "",
+            "toolVersion": self.tool_version,
+            "hasExternalData": self.external_data,
+            "errors": list(self.errors),
+        }
+
+
+def check_level(text: str) -> str:
+    """The trust level that *text* names.
+
+    Raises:
+        AicrError: INVALID_REQUEST listing the levels.
+    """
+    known = [*LEVELS, MAX]
+    level = text.strip().lower()
+    if level not in known:
+        near = nearest(level, known)
+        raise invalid(
+            f"unknown trust level {text!r}, valid levels are: {', '.join(known)}",
+            where="--min-trust-level",
+            hint=f"did you mean {near}?" if near else "leave it out to ask for the most possible",
+        )
+    return level
+
+
+def check_identity_regexp(text: str, *, where: str = "--certificate-identity-regexp") -> str:
+    """A pattern that pins an identity: anchored, and not one of several at its top.
+
+    Raises:
+        AicrError: INVALID_REQUEST for a pattern that is blank, does not start with ``^https://`` or
+            another fixed text, has an alternative at its top level, or does not compile.
+    """
+    if not text.strip():
+        raise invalid("the pattern of the identity is blank", where=where)
+    if not text.startswith("^"):
+        raise invalid(
+            f"the pattern {text!r} is not anchored, so it would match inside of any identity",
+            where=where,
+            hint="start it with ^ and the whole address, for example ^https://github.com/acme/",
+        )
+    # A character that is followed by a quantifier is not fixed.
+    fixed = re.match(r"\^(?:https://)?((?:(?:[A-Za-z0-9@/:_-]|\\?\.)(?![*+?{]))*)", text)
+    if fixed is None or len(fixed.group(1)) < _SHORTEST_PIN:
+        raise invalid(
+            f"the pattern {text!r} pins nobody: it must start with a fixed text",
+            where=where,
+            hint="write the address of the repository, or the whole e-mail address",
+        )
+    depth, escaped, in_class = 0, False, False
+    for char in text:
+        if escaped:
+            escaped = False
+        elif char == "\\":
+            escaped = True
+        elif in_class:
+            in_class = char != "]"
+        elif char == "[":
+            in_class = True
+        elif char in "()":
+            depth += 1 if char == "(" else -1
+        elif char == "|" and depth == 0:
+            raise invalid(
+                f"the pattern {text!r} has alternatives at its top level, which are not anchored",
+                where=where,
+                hint="put them in brackets after the fixed part: ^https://github.com/acme/(a|b)$",
+            )
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise invalid(f"the pattern {text!r} is not usable: {error}", where=where) from None
+    return text
+
+
+def check_version_constraint(text: str) -> Any:
+    """The constraint on the tool's version; a bare version means "at least".
+
+    Raises:
+        AicrError: INVALID_REQUEST for what is no constraint.
+    """
+    from aicr.constraints import expression
+
+    bare = text.strip()
+    return expression.parse(f">= {bare}" if bare[:1].isdigit() or bare[:1] == "v" else bare)
+
+
+def judge(directory: str, policy: Policy, *, port: Port | None = None) -> Report:
+    """Check the bundle at *directory* and hold it against *policy*.
+
+    Args:
+        directory: the bundle; it may be reached through a symbolic link.
+        policy: what the caller asks.
+        port: stands in for sigstore; the real one when None.
+
+    Raises:
+        AicrError: NOT_FOUND or INVALID_REQUEST when there is no folder to judge, or the policy
+            itself makes no sense. What is wrong with the bundle is in the report.
+    """
+    minimum = check_level(policy.min_trust_level)
+    if policy.identity_regexp:
+        check_identity_regexp(policy.identity_regexp)
+    constraint = (
+        check_version_constraint(policy.version_constraint) if policy.version_constraint else None
+    )
+    problems, listing, listed = checksums.examine(directory)
+    report = Report(checksum_files=len(listed), errors=problems)
+    report.checksums_passed = not problems
+    report.external_data = os.path.lexists(os.path.join(directory, DATA))
+    attested_file = os.path.join(directory, dsse.PATH)
+    report.has_attestation = has_attestation = os.path.lexists(attested_file)
+    if os.path.lexists(os.path.join(directory, BINARY_ATTESTATION)):
+        report.errors.append(
+            f"{BINARY_ATTESTATION}: an attestation of a binary is not checked by this program"
+        )
+    if report.errors:
+        return report
+    if not has_attestation:
+        report.level = UNVERIFIED
+        report.errors += [
+            f"the bundle carries no attestation, so {flag} cannot be met" for flag in policy.pins
+        ]
+        if constraint is not None and not report.errors:
+            report.errors.append(
+                "the bundle carries no attestation, which is what says its tool version"
+            )
+    else:
+        _check_attestation(attested_file, listing, policy, port, report)
+    _hold_against(minimum, has_attestation, constraint, policy, report)
+    return report
+
+
+def _check_attestation(
+    path: str, listing: bytes, policy: Policy, port: Port | None, report: Report
+) -> None:
+    """Raise the report's level by what the attestation proves, or add why it proves nothing."""
+    data, fault = checksums.read_plain(path)
+    if fault:
+        report.errors.append(f"{dsse.PATH}: {fault}")
+        return
+    try:
+        attestation = dsse.read(data)
+        payload, creator, pinned = _verified(attestation, policy, port)
+        claims = statements.parse(payload, source=dsse.PATH)
+    except AicrError as error:
+        report.errors += [f"{dsse.PATH}: {link.message}" for link in error.chain()]
+        report.hints += [link.hint for link in error.chain() if link.hint]
+        return
+    other = statements.mismatch(claims, listing)
+    if other:
+        report.errors.append(f"{dsse.PATH}: {other}")
+        return
+    report.attested = True
+    report.creator = creator
+    report.pinned = pinned
+    report.tool_version = claims.tool_version
+    report.level = VERIFIED if pinned and not report.external_data else ATTESTED
+
+
+def _verified(
+    attestation: dsse.Attestation, policy: Policy, port: Port | None
+) -> tuple[bytes, str, bool]:
+    """(payload, who signed it, whether the caller named that signer)."""
+    if attestation.payload_type != dsse.PAYLOAD_TYPE:
+        raise invalid(
+            f"the attestation holds a {attestation.payload_type}, not an in-toto statement"
+        )
+    if attestation.method == dsse.KEY:
+        if policy.key is None:
+            raise invalid(
+                f"the bundle was signed with the key {attestation.key_hint}, and none was named "
+                "to check it with",
+                hint="pass --key with the public key of whoever signed the bundle",
+            )
+        return policy.key.verify(attestation), policy.key.key_id, True
+    if policy.key is not None:
+        return policy.key.verify(attestation), policy.key.key_id, True
+    signed = (port or Sigstore()).verify(attestation, policy.trust_root)
+    if signed.payload_type != dsse.PAYLOAD_TYPE:
+        raise invalid(f"the attestation holds a {signed.payload_type}, not an in-toto statement")
+    pinned = False
+    if policy.identity_regexp:
+        if not re.fullmatch(policy.identity_regexp, signed.identity):
+            raise invalid(
+                f"the bundle was signed by {signed.identity}, which does not match "
+                f"{policy.identity_regexp}",
+                hint="the pattern must match the whole identity",
+            )
+        if signed.issuer != policy.issuer:
+            raise invalid(
+                f"{signed.issuer} vouched for the signer, not {policy.issuer}",
+                hint="name who must have vouched with --certificate-oidc-issuer",
+            )
+        pinned = True
+    return signed.payload, signed.identity, pinned
+
+
+def _hold_against(
+    minimum: str, has_attestation: bool, constraint: Any, policy: Policy, report: Report
+) -> None:
+    """Add what of the policy is not met."""
+    if report.errors:
+        return
+    wanted = minimum
+    if minimum == MAX:
+        wanted = UNVERIFIED if not has_attestation else VERIFIED
+        if has_attestation and report.external_data:
+            wanted = ATTESTED
+    if LEVELS.index(report.level) < LEVELS.index(wanted):
+        report.errors.append(f"trust level {report.level} is below {wanted}{_why(wanted, report)}")
+    if policy.require_creator and report.creator != policy.require_creator:
+        report.errors.append(
+            f"the bundle was signed by {report.creator}, not by {policy.require_creator}"
+        )
+    if constraint is not None:
+        _hold_version(constraint, report)
+
+
+def _why(wanted: str, report: Report) -> str:
+    if report.level == UNVERIFIED:
+        return ": the bundle carries no attestation"
+    if report.external_data and wanted == VERIFIED:
+        return ": it holds external data, which nobody but its author vouches for"
+    return (
+        ": whoever signed it was not named; pin the signer with --certificate-identity-regexp "
+        f"(it was {report.creator})"
+    )
+
+
+def _hold_version(constraint: Any, report: Report) -> None:
+    from aicr.constraints import expression
+
+    if not report.tool_version:
+        report.errors.append("the attestation does not say which tool version made the bundle")
+        return
+    try:
+        outcome = expression.evaluate(constraint, report.tool_version)
+    except AicrError as error:
+        report.errors.append(f"tool version {report.tool_version}: {error.message}")
+        return
+    if not outcome.passed:
+        report.errors.append(f"tool version {report.tool_version} does not meet {constraint.text}")

@@ -1,0 +1,268 @@
+"""Two bundles: what a recipe comparison finds, and what lies in the releases' folders.
+
+```
+bundle-info.yaml ─► deployer, settings, releases (matched by name, so that numbers do not matter)
+recipe.yaml      ─► ``recipes.compare`` without values
+NNN-x/           ─► values.yaml, cluster-values.yaml: path by path
+                    objects in YAML: by kind and name, path by path; CRDs by name and versions
+everything else  ─► named when it differs
+```
+Pages for people (README.md, checksums.txt) follow from the rest and are not compared, nor are the
+numbers of folders. Bundles of different deployers are compared in what all deployers share.
+Source: decisions 30 and 59.
+"""
+
+from __future__ import annotations
+
+import re
+
+from aicr.bundle import info
+from aicr.bundle.upgrades import UPGRADING
+from aicr.diff import crds, recipes, trees
+from aicr.diff.changes import ABSENT, CHANGED, Change, Comparison, of_sides
+from aicr.errors import AicrError, invalid
+from aicr.yamlio import decode, read_fast, read_fast_all
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from typing import Any, Final
+
+    Files = Mapping[str, bytes]
+
+_PAGES: Final = (info.README, UPGRADING, "checksums.txt", info.RECIPE, info.BUNDLE_INFO)
+_VALUES: Final = ("values.yaml", "cluster-values.yaml")
+_NUMBER: Final = re.compile(rb"\b\d{3}-(?=[a-z0-9])")
+_OBJECT: Final = ("apiVersion", "kind")
+_CRD: Final = "CustomResourceDefinition"
+
+
+def compare(before: Files, after: Files, *, bring_crds: Collection[str] = ()) -> Comparison:
+    """The differences between two bundles, given as relative path -> bytes.
+
+    Args:
+        before, after: all files of each.
+        bring_crds: components whose chart brings CRDs, as in ``recipes.compare``.
+
+    Raises:
+        AicrError: INVALID_REQUEST for a bundle without bundle-info.yaml or recipe.yaml, or with one
+            that cannot be read.
+    """
+    old, new = _info(before), _info(after)
+    found = recipes.compare(_recipe(before), _recipe(after), bring_crds=bring_crds)
+    notes = list(found.notes)
+    changes = [change for change in found.changes if change.area != "values"]
+    same_deployer = old["build"]["deployer"] == new["build"]["deployer"]
+    changes += _settings(old, new)
+    if not same_deployer:
+        notes.append("the deployers differ: files that belong to a deployer are not compared")
+    releases = {release["name"]: release for release in old["layout"]["releases"]}
+    others = {release["name"]: release for release in new["layout"]["releases"]}
+    folders_before, folders_after = set(), set()
+    for name in [*releases, *(name for name in others if name not in releases)]:
+        one, other = releases.get(name), others.get(name)
+        if one is not None:
+            folders_before.add(one["path"])
+        if other is not None:
+            folders_after.add(other["path"])
+        if one is None or other is None:
+            changes.append(_release(name, one, other))
+            continue
+        if one["namespace"] != other["namespace"]:
+            changes.append(
+                Change(
+                    "releases",
+                    component=name,
+                    path="namespace",
+                    change=CHANGED,
+                    before=one["namespace"],
+                    after=other["namespace"],
+                )
+            )
+        left, right = _below(before, one["path"]), _below(after, other["path"])
+        changes += _folder(name, left, right, notes, whole=same_deployer)
+    if same_deployer:
+        changes += _rest(_outside(before, folders_before), _outside(after, folders_after))
+    changes += _data(before, after)
+    return Comparison("bundle", changes, notes)
+
+
+def _info(files: Files) -> dict[str, Any]:
+    return info.read(_text(files, info.BUNDLE_INFO))
+
+
+def _recipe(files: Files) -> dict[str, Any]:
+    document = read_fast(_text(files, info.RECIPE), source=info.RECIPE, mode="v3")
+    if not isinstance(document, dict) or not isinstance(document.get("componentRefs"), list):
+        raise invalid("the bundle's recipe has no componentRefs", where=info.RECIPE)
+    return document
+
+
+def _text(files: Files, path: str) -> str:
+    if path not in files:
+        raise invalid(f"this is no bundle: it has no {path}", where=path)
+    return decode(files[path], source=path)
+
+
+def _settings(before: dict[str, Any], after: dict[str, Any]) -> list[Change]:
+    def said(document: dict[str, Any]) -> dict[str, Any]:
+        build = document["build"]
+        return {"deployer": build["deployer"], **build["settings"]}
+
+    return [
+        Change("settings", path=path, change=of_sides(left, right), before=left, after=right)
+        for path, left, right in trees.compare(said(before), said(after))
+    ]
+
+
+def _release(name: str, before: Any, after: Any) -> Change:
+    left = ABSENT if before is None else f"of {before['component']} in {before['namespace']}"
+    right = ABSENT if after is None else f"of {after['component']} in {after['namespace']}"
+    return Change(
+        "releases", component=name, change=of_sides(left, right), before=left, after=right
+    )
+
+
+def _below(files: Files, folder: str) -> dict[str, bytes]:
+    prefix = f"{folder}/"
+    return {
+        path.removeprefix(prefix): data for path, data in files.items() if path.startswith(prefix)
+    }
+
+
+def _outside(files: Files, folders: set[str]) -> dict[str, bytes]:
+    """What belongs to the deployer: not to a release's folder, and no page."""
+    return {
+        path: data
+        for path, data in files.items()
+        if path not in _PAGES and path.partition("/")[0] not in (*folders, info.DATA, "attestation")
+    }
+
+
+def _folder(
+    name: str, before: dict[str, bytes], after: dict[str, bytes], notes: list[str], *, whole: bool
+) -> list[Change]:
+    """One release on both sides; with *whole*, also the files that are the deployer's own."""
+    changes: list[Change] = []
+    for path in _VALUES:
+        if path in before and path in after:
+            left, right = _values(before[path]), _values(after[path])
+            for inside, one, other in trees.compare(left, right):
+                said = inside if path == "values.yaml" else f"{inside} (cluster-values.yaml)"
+                change = of_sides(one, other)
+                changes.append(
+                    Change(
+                        "values", component=name, path=said, change=change, before=one, after=other
+                    )
+                )
+    old, new = _objects(before), _objects(after)
+    unread = sorted(old.unread | new.unread)
+    if unread:
+        # What can be read on one side only would seem to come or go.
+        old, new = _objects(before, unread), _objects(after, unread)
+    changes += _compare_objects(name, old.found, new.found)
+    changes += crds.compare(
+        name, crds.definitions(before, old.crds), crds.definitions(after, new.crds)
+    )
+    if whole:
+        known = {*old.read, *new.read, *_VALUES}
+        for path in sorted({*before, *after} - known):
+            left, right = before.get(path), after.get(path)
+            if left is None or right is None or _NUMBER.sub(b"", left) != _NUMBER.sub(b"", right):
+                changes.append(_file(f"{name}: {path}", left, right))
+    notes += [
+        f"{name}: {path} is compared as text, because it is not plain YAML" for path in unread
+    ]
+    return changes
+
+
+def _values(data: bytes) -> Any:
+    return read_fast(data.decode("utf-8", "replace"), source="values.yaml") or {}
+
+
+class _Objects:
+    """What the YAML files of a folder hold: objects by identity, CRDs apart."""
+
+    __slots__ = ("crds", "found", "read", "unread")
+
+    def __init__(self) -> None:
+        self.found: dict[str, Any] = {}
+        self.crds: list[Any] = []
+        self.read: set[str] = set()
+        self.unread: set[str] = set()
+
+
+def _objects(files: dict[str, bytes], without: Collection[str] = ()) -> _Objects:
+    made = _Objects()
+    for path in sorted(files):
+        if path in _VALUES or path in without or not path.endswith((".yaml", ".yml")):
+            continue
+        try:
+            documents = read_fast_all(decode(files[path], source=path), source=path)
+        except AicrError:
+            made.unread.add(path)
+            continue
+        if not all(isinstance(d, dict) and all(key in d for key in _OBJECT) for d in documents):
+            continue
+        made.read.add(path)
+        for document in documents:
+            if document["kind"] == _CRD:
+                made.crds.append(document)
+            else:
+                made.found.setdefault(_identity(document), document)
+    return made
+
+
+def _identity(document: dict[str, Any]) -> str:
+    metadata = document.get("metadata") or {}
+    group = str(document["apiVersion"]).rpartition("/")[0]
+    kind = f"{document['kind']}.{group}" if group else str(document["kind"])
+    namespace, name = metadata.get("namespace") or "", metadata.get("name") or ""
+    return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
+
+
+def _compare_objects(name: str, before: dict[str, Any], after: dict[str, Any]) -> list[Change]:
+    changes = []
+    for identity in sorted({*before, *after}):
+        left, right = before.get(identity, ABSENT), after.get(identity, ABSENT)
+        if left is ABSENT or right is ABSENT:
+            change = of_sides(left, right)
+            changes.append(Change("manifests", component=name, path=identity, change=change))
+            continue
+        for path, one, other in trees.compare(left, right):
+            changes.append(
+                Change(
+                    "manifests",
+                    component=name,
+                    path=f"{identity}: {path}",
+                    change=of_sides(one, other),
+                    before=one,
+                    after=other,
+                )
+            )
+    return changes
+
+
+def _rest(before: dict[str, bytes], after: dict[str, bytes]) -> list[Change]:
+    """The deployer's own files; a folder number inside them is no difference."""
+    changes = []
+    for path in sorted({*before, *after}):
+        left, right = before.get(path), after.get(path)
+        if left is None or right is None or _NUMBER.sub(b"", left) != _NUMBER.sub(b"", right):
+            changes.append(_file(path, left, right))
+    return changes
+
+
+def _data(before: Files, after: Files) -> list[Change]:
+    left, right = _below(before, info.DATA), _below(after, info.DATA)
+    return [
+        _file(f"{info.DATA}/{path}", left.get(path), right.get(path))
+        for path in sorted({*left, *right})
+        if left.get(path) != right.get(path)
+    ]
+
+
+def _file(path: str, before: bytes | None, after: bytes | None) -> Change:
+    left = ABSENT if before is None else f"{len(before)} bytes"
+    right = ABSENT if after is None else f"{len(after)} bytes"
+    return Change("files", path=path, change=of_sides(left, right), before=left, after=right)

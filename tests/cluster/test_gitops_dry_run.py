@@ -1,0 +1,202 @@
+"""A real API server with the CRDs of Argo CD, Flux and Fleet judges every object that we write.
+
+`kubectl apply --dry-run=server --validate=strict` sends each object through decoding, schema
+validation and admission, and keeps none. The CRDs are ours (see ``gitops_crds``), so that a field
+that is not in the published API is refused instead of kept.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from tests import tools
+from tests.controlplane.fixtures import make_namespace
+from tests.controlplane.plane import ControlPlane
+from tests.deployers import gitops_crds, parse_back
+from tests.deployers.test_argocd_flux_fleet_catalogue import RECIPES, written
+
+from aicr.yamlio import read, write
+
+pytestmark = pytest.mark.cluster
+
+#: Where the objects of the deployers go; the tools make these themselves when they are installed.
+NAMESPACES: Final = ("argocd", "fleet-default", "flux-system")
+PUBLISHED: Final[dict[str, Any]] = {"oci_reference": "oci://r.example:5000/team/stack:1.2.3"}
+#: Deployer and flags of each kind of bundle.
+BUNDLES: Final[dict[str, tuple[str, dict[str, Any]]]] = {
+    "argocd": ("argocd", {}),
+    "argocd-helm": ("argocd-helm", {}),
+    "flux-git": ("flux", {}),
+    "flux-oci": ("flux", PUBLISHED),
+    "fleet-gitrepo": ("fleet", {}),
+    "fleet-helmop": ("fleet", {"fleet_mode": "helmop"}),
+}
+Kubectl = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def kubectl(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
+    """kubectl on the plane, with the CRDs and the namespaces there; both go afterwards."""
+    home = tmp_path_factory.mktemp("home")
+    config = str(plane.kubeconfig)
+
+    def run(*words: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [tools.kubectl(), f"--cache-dir={home}", *words],
+            env={"KUBECONFIG": config, "HOME": str(home)},
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    client = plane.client()
+    for name in NAMESPACES:
+        make_namespace(client, name)
+    folder = str(gitops_crds.FOLDER)
+    made = run("apply", "--server-side", "-f", folder)
+    assert made.returncode == 0, made.stderr
+    waited = run("wait", "--for=condition=Established", "--timeout=60s", "-f", folder)
+    assert waited.returncode == 0, waited.stderr
+    yield run
+    run("delete", "--wait=false", "-f", folder)
+    for name in NAMESPACES:
+        client.delete("Namespace", name)
+
+
+def given(bundle: Path) -> list[dict[str, Any]]:
+    """Every object that the bundle gives to the cluster, as its tool reads them."""
+    deployer = parse_back.document(bundle / "bundle-info.yaml")["build"]["deployer"]
+    if deployer == "argocd-helm":
+        return parse_back.rendered(bundle)
+    if deployer == "argocd":
+        paths = [bundle / "app-of-apps.yaml", *sorted(bundle.glob("*/application.yaml"))]
+    elif deployer == "flux":
+        listed = parse_back.document(bundle / "kustomization.yaml")["resources"]
+        paths = [bundle / path for path in listed]
+    else:
+        paths = [
+            path for path in (bundle / "gitrepo.yaml", bundle / "helmops.yaml") if path.exists()
+        ]
+    texts = [path.read_text(encoding="utf-8") for path in paths]
+    return [item for text in texts for item in read.load_all(text, source=deployer)]
+
+
+def judged(kubectl: Kubectl, items: list[dict[str, Any]]) -> subprocess.CompletedProcess[str]:
+    """What the server says to these objects."""
+    text = "---\n".join(write.dump(item) for item in items)
+    return kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", text=text)
+
+
+def kinds(bundle: Path) -> dict[str, int]:
+    """How many objects of each kind a bundle gives to the cluster."""
+    found: dict[str, int] = {}
+    for item in given(bundle):
+        found[item["kind"]] = found.get(item["kind"], 0) + 1
+    return found
+
+
+@pytest.mark.parametrize("bundle", sorted(BUNDLES))
+@pytest.mark.parametrize("recipe", sorted(RECIPES))
+def test_the_server_takes_every_object(
+    kubectl: Kubectl, tmp_path: Path, recipe: str, bundle: str, record_property: Any
+) -> None:
+    """Server dry-run under strict field validation refuses none of them (issue of the deployers)."""
+    deployer, flags = BUNDLES[bundle]
+    folder = written(recipe, deployer, tmp_path / "b", **flags)
+    items = given(folder)
+    done = judged(kubectl, items)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(items)
+    assert all(line.endswith("(server dry run)") for line in lines)
+    assert done.stderr == ""
+    record_property("objects", str(kinds(folder)))
+
+
+@pytest.mark.parametrize("recipe", sorted(RECIPES))
+def test_the_server_takes_the_flux_folder_as_kubectl_builds_it(
+    kubectl: Kubectl, tmp_path: Path, recipe: str
+) -> None:
+    """`kubectl apply -k` on the bundle itself, which is the documented first step."""
+    folder = written(recipe, "flux", tmp_path / "b")
+    done = kubectl("apply", "--dry-run=server", "--validate=strict", "-k", str(folder))
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == len(given(folder))
+
+
+@pytest.mark.parametrize(
+    ("bundle", "kind", "path", "value", "words"),
+    [
+        ("argocd", "Application", ("spec", "sync"), {}, 'unknown field "spec.sync"'),
+        (
+            *("argocd", "Application", ("spec", "syncPolicy", "automated", "selfheal"), True),
+            'unknown field "spec.syncPolicy.automated.selfheal"',
+        ),
+        (
+            *("argocd", "Application", ("spec", "syncPolicy", "automated", "prune"), "yes"),
+            "spec.syncPolicy.automated.prune: Invalid value",
+        ),
+        (
+            *("flux-git", "HelmRelease", ("spec", "install", "createNamespaces"), True),
+            'unknown field "spec.install.createNamespaces"',
+        ),
+        (
+            *("flux-git", "HelmRelease", ("spec", "interval"), "five minutes"),
+            "spec.interval: Invalid value",
+        ),
+        (
+            *("flux-git", "HelmRelease", ("spec", "releaseName"), "r" * 54),
+            "spec.releaseName: Too long",
+        ),
+        (
+            *("flux-git", "HelmRelease", ("spec", "chartRef"), {}),
+            "spec.chartRef.kind: Required value",
+        ),
+        ("flux-git", "HelmRepository", ("spec", "url"), "r.example", "spec.url: Invalid value"),
+        ("flux-oci", "OCIRepository", ("spec", "tag"), "v1", 'unknown field "spec.tag"'),
+        (
+            *("flux-oci", "ArtifactGenerator", ("spec", "artifacts", 0, "path"), "x"),
+            'unknown field "spec.artifacts[0].path"',
+        ),
+        ("fleet-gitrepo", "GitRepo", ("spec", "path"), "x", 'unknown field "spec.path"'),
+        (
+            *("fleet-helmop", "HelmOp", ("spec", "helm", "takeownership"), True),
+            'unknown field "spec.helm.takeownership"',
+        ),
+    ],
+)
+def test_the_server_refuses_a_wrong_field(
+    kubectl: Kubectl,
+    tmp_path: Path,
+    bundle: str,
+    kind: str,
+    path: tuple[str | int, ...],
+    value: Any,
+    words: str,
+) -> None:
+    """One wrong field in one of our objects is told by its path; else the check proves nothing."""
+    deployer, flags = BUNDLES[bundle]
+    items = given(written("eks", deployer, tmp_path / "b", **flags))
+    item = next(each for each in items if each["kind"] == kind)
+    place: Any = item
+    for segment in path[:-1]:
+        place = place[segment]
+    assert path[-1] not in place or place[path[-1]] != value
+    place[path[-1]] = value
+    done = judged(kubectl, [item])
+    assert done.returncode != 0
+    assert words in done.stderr
+
+
+@pytest.mark.parametrize("name", sorted(gitops_crds.definitions()))
+def test_the_crds_are_those_of_the_shapes(name: str) -> None:
+    """`python -m tests.deployers.gitops_crds` writes them; no kind is missing, none is open."""
+    text = (gitops_crds.FOLDER / name).read_text(encoding="utf-8")
+    assert text == write.dump(gitops_crds.definitions()[name])
+    assert {path.name for path in gitops_crds.FOLDER.iterdir()} == set(gitops_crds.definitions())

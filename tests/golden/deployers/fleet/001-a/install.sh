@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Installs or upgrades one release of an upstream chart; safe to run again.
+# Read from the environment:
+#   COMPONENT_WAIT_ARGS       waiting arguments for helm, for example "--wait --timeout 10m"
+#   DRY_RUN_FLAG              --dry-run, --dry-run=client or --dry-run=server
+#   HELM_DEBUG_FLAG           --debug
+#   KUBECONFIG, KUBE_CONTEXT  which cluster
+set -euo pipefail
+
+if [ -n "${KUBECONFIG:-}" ]; then
+  absolute=''
+  while IFS= read -r -d ':' file; do
+    case "$file" in
+      '' | /*) ;;
+      *) file="$PWD/$file" ;;
+    esac
+    absolute="${absolute:+$absolute:}$file"
+  done <<<"$KUBECONFIG:"
+  export KUBECONFIG="$absolute"
+fi
+CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")"
+
+RELEASE='a'
+NAMESPACE='a'
+
+if [ -n "${KUBECONFIG_FLAG:-}" ]; then
+  echo "$RELEASE: KUBECONFIG_FLAG is read by deploy.sh only; set KUBE_CONTEXT or KUBECONFIG" >&2
+  exit 64
+fi
+
+CHART='' REPO='' VERSION=''
+# shellcheck source=/dev/null
+. ./upstream.env
+
+if [ -f ./apply-crds.sh ] && [ -z "${DRY_RUN_FLAG:-}" ]; then
+  bash ./apply-crds.sh
+fi
+
+args=(upgrade --install "$RELEASE" "$CHART")
+if [ -n "$REPO" ]; then
+  args+=(--repo "$REPO")
+fi
+if [ -n "$VERSION" ]; then
+  args+=(--version "$VERSION")
+fi
+args+=(--namespace "$NAMESPACE" --create-namespace -f values.yaml -f cluster-values.yaml)
+
+version="$(helm version --template '{{.Version}}')"
+major="${version#v}"
+major="${major%%.*}"
+case "$major" in
+  '' | *[!0-9]*)
+    echo "$RELEASE: cannot tell the major version of helm from '$version'" >&2
+    exit 1
+    ;;
+esac
+# From helm 4 on, objects are applied by the server, and fields that another writer has taken since
+# the last install would stop the upgrade. A release made by helm 3 keeps client-side apply unless
+# told.
+if [ "$major" -ge 4 ]; then
+  args+=(--server-side=true --force-conflicts)
+fi
+if [ -n "${KUBE_CONTEXT:-}" ]; then
+  args+=(--kube-context "$KUBE_CONTEXT")
+fi
+set -f
+for word in ${COMPONENT_WAIT_ARGS:-} ${DRY_RUN_FLAG:-} ${HELM_DEBUG_FLAG:-}; do
+  args+=("$word")
+done
+set +f
+
+exec helm "${args[@]}"
