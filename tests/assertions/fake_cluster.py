@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar, cast
 
+from tests.kube import virtual_time
+
 from aicr.errors import AicrError, not_found
 from aicr.kube.port import Cluster, Document
-from tests.kube import virtual_time
 
 T = TypeVar("T")
 Plan = Callable[[float], list[Document] | AicrError]
@@ -30,8 +32,6 @@ class FakeCluster:
     async def _found(self, verb: str, kind: str, name: str, labels: Any) -> list[Document]:
         self.asked.append((virtual_time.now(), verb, kind, name, labels))
         if self.delay:
-            import asyncio
-
             await asyncio.sleep(self.delay)
         if kind in self.plans:
             answer = self.plans[kind](virtual_time.now())

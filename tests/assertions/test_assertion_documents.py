@@ -10,7 +10,9 @@ from aicr.assertions.document import FORBIDDEN, HealthCheck, read_check
 from aicr.errors import INVALID_REQUEST, AicrError
 
 HEAD = "apiVersion: chainsaw.kyverno.io/v1alpha1\nkind: Test\nmetadata:\n  name: t\n"
-ASSERT = "        - assert:\n            resource: {apiVersion: v1, kind: Pod, metadata: {name: p}}\n"
+ASSERT = (
+    "        - assert:\n            resource: {apiVersion: v1, kind: Pod, metadata: {name: p}}\n"
+)
 
 
 def steps(entries: str, more: str = "") -> str:
@@ -46,13 +48,17 @@ def test_a_test_is_read_into_operations() -> None:
         "            resource:\n"
         "              apiVersion: v1\n"
         "              kind: Pod\n"
-        "              metadata: {labels: {app: x, (tier): y}}\n"
+        "              metadata: {labels: {app: x, (tier): z}}\n"
         "              status: {phase: Pending}\n",
         "  timeouts: {assert: 90s}\n",
     )
     check = read(text)
     first, second = check.operations
-    assert (first.kind, first.api_version, first.resource_kind) == ("assert", "apps/v1", "Deployment")
+    assert (first.kind, first.api_version, first.resource_kind) == (
+        "assert",
+        "apps/v1",
+        "Deployment",
+    )
     assert (first.name, first.namespace, first.labels) == ("d", "ns", {})
     assert first.step == 'step "s" try[0]'
     assert first.where == "f.yaml:11:13"
@@ -261,7 +267,8 @@ def test_a_check_may_shorten_the_budget_and_never_extend_it(
 ) -> None:
     """The first document that names a positive time counts (row 83)."""
     parts = [
-        steps(ASSERT, f"  timeouts: {{assert: {text}}}\n" if text else "") for text in (first, second)
+        steps(ASSERT, f"  timeouts: {{assert: {text}}}\n" if text else "")
+        for text in (first, second)
     ]
     assert read("---\n".join(parts)).budget(caller) == expected
 

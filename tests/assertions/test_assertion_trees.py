@@ -88,7 +88,11 @@ FAILING: list[tuple[Any, Any, str]] = [
     ({"missing": None}, NUMBERS, "missing: Required value: field not found in the input object"),
     ({"status": {"reason": "x"}}, POD, 'status.reason: Invalid value: null: Expected value: "x"'),
     ({"status": {"reason": {"x": 1}}}, POD, "status.reason.x: Required value: field not found"),
-    ({"status": {"reason": {}}}, POD, "status.reason: Invalid value: null: invalid value, must not"),
+    (
+        {"status": {"reason": {}}},
+        POD,
+        "status.reason: Invalid value: null: invalid value, must not",
+    ),
     ({"status": {"reason": []}}, POD, "status.reason: Invalid value: null: value is null"),
     ({}, None, "Invalid value: null: invalid value, must not be null"),
     ({"conditions": None}, CONDITIONS, "Expected value: null"),

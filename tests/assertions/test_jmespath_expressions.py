@@ -88,7 +88,7 @@ DOCUMENT: dict[str, Any] = {
         ("conditions[].[type, status]", [["Available", "True"], ["Ready", "False"]]),
         ("conditions[].{t: type}", [{"t": "Available"}, {"t": "Ready"}]),
         ("[a, q]", [1, None]),
-        ("{k: a, \"l m\": q}", {"k": 1, "l m": None}),
+        ('{k: a, "l m": q}', {"k": 1, "l m": None}),
         ("m.[w, x.y]", [2, 1]),
         ("m.{w: w}", {"w": 2}),
         ("q.[a]", None),

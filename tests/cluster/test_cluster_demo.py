@@ -53,9 +53,11 @@ def test_a_sub_command_that_is_not_there_is_refused(words: list[str]) -> None:
     ],
 )
 def test_wrong_flags_are_refused_before_anything_starts(
-    words: list[str], said: str, tmp_path: Path
+    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Exit 2, with the value and the next step; files stay as they are."""
+    # Without programs, a flag that is let through ends as another error and not as a cluster.
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
     (tmp_path / "old").write_text("mine")
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     found = aicr("cluster", "demo", *(word.format(here=tmp_path) for word in words))
@@ -181,11 +183,9 @@ class Run:
     def left(self) -> list[str]:
         """Folders and bridges that are still there."""
         bridges = [
-            name
-            for name in os.listdir("/sys/class/net")
-            if name.startswith(network.PREFIX)
-            and network.owner_tag(self.child.pid)
-            == Path(f"/sys/class/net/{name}/ifalias").read_text().strip()
+            path.parent.name
+            for path in Path("/sys/class/net").glob(f"{network.PREFIX}*/ifalias")
+            if path.read_text().startswith(f"{self.child.pid}-")
         ]
         files = [path.name for path in self.temporary.iterdir()]
         return bridges + files + [self.kubeconfig.name] * self.kubeconfig.exists()

@@ -25,6 +25,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
@@ -38,10 +39,34 @@ PACKAGES: Final[Mapping[str, str]] = {
 }
 #: Go names a program after the last element of its package path that is not a version.
 BUILT_AS: Final[Mapping[str, str]] = {"etcd": "server"}
+CACHE: Final = "aicr-controlplane"
 SUMS: Final = "SHA256SUMS"
 SECONDS_BETWEEN_LINES: Final = 5.0
 
 Report = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Pins:
+    """Programs that are built from one Go module of ours.
+
+    Attributes:
+        module: folder with go.mod and go.sum.
+        packages: program name → the Go package that it is built from.
+        built_as: program name → what Go calls it, where that is another name.
+        release: names the cache folder, and is said to the person who waits.
+        flags: build flags.
+        cache: name of the folder in the user's cache that keeps builds.
+        minutes: about how long a build takes on 2 cores.
+    """
+
+    module: Path
+    packages: Mapping[str, str]
+    built_as: Mapping[str, str]
+    release: str
+    flags: tuple[str, ...]
+    cache: str
+    minutes: int
 
 
 class BuildError(Exception):
@@ -62,20 +87,36 @@ def binaries(environment: Mapping[str, str] = os.environ, say: Report = report) 
     assets = environment.get("KUBEBUILDER_ASSETS")
     if assets:
         return _assets(Path(assets))
-    go = _Go(environment)
-    root = cache_root(environment)
+    return built(plane_pins(), environment, say)
+
+
+def built(pins: Pins, environment: Mapping[str, str] = os.environ, say: Report = report) -> Path:
+    """The cache folder that holds the programs of *pins*, built first if need be.
+
+    Raises:
+        BuildError: Go is missing or too old, or the build failed.
+    """
+    go = _Go(environment, pins)
+    root = cache_root(environment, pins.cache)
     root.mkdir(parents=True, exist_ok=True)
-    key = cache_key(go.version)
+    key = cache_key(go.version, pins)
     place = root / key
     with _locked(root / f"{key}.lock", say):
         if place.is_dir():
-            broken = damage(place)
+            broken = damage(place, pins.packages)
             if not broken:
                 return place
             say(f"{place} is damaged ({broken}); building again")
             shutil.rmtree(place)
-        _build(go, place, say)
+        _build(go, pins, place, say)
     return place
+
+
+def plane_pins() -> Pins:
+    """What the programs of the control plane are built from."""
+    return Pins(
+        MODULE, PACKAGES, BUILT_AS, kubernetes_version(), tuple(_flags()), CACHE, minutes=10
+    )
 
 
 def kubernetes_version() -> str:
@@ -87,29 +128,30 @@ def kubernetes_version() -> str:
     return found[1]
 
 
-def cache_root(environment: Mapping[str, str]) -> Path:
+def cache_root(environment: Mapping[str, str], name: str = CACHE) -> Path:
     """The folder under which builds are kept, outside the checkout."""
     base = environment.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(base) / "aicr-controlplane"
+    return Path(base) / name
 
 
-def cache_key(go_version: str) -> str:
-    """Name of the cache folder for the present pins, flags and *go_version*."""
+def cache_key(go_version: str, pins: Pins | None = None) -> str:
+    """Name of the cache folder for these pins (the control plane's by default) and *go_version*."""
+    pins = pins or plane_pins()
     digest = hashlib.sha256()
     for name in ("go.mod", "go.sum"):
-        digest.update((MODULE / name).read_bytes())
-    digest.update("\0".join([go_version, *_flags(), *PACKAGES.values()]).encode())
-    return f"{kubernetes_version()}-{digest.hexdigest()[:16]}"
+        digest.update((pins.module / name).read_bytes())
+    digest.update("\0".join([go_version, *pins.flags, *pins.packages.values()]).encode())
+    return f"{pins.release}-{digest.hexdigest()[:16]}"
 
 
-def damage(place: Path) -> str:
+def damage(place: Path, packages: Mapping[str, str] = PACKAGES) -> str:
     """What is wrong with a cached build, or "" when every file matches its checksum."""
     try:
         lines = (place / SUMS).read_text(encoding="utf-8").splitlines()
     except OSError as error:
         return f"no {SUMS}: {error.strerror}"
     wanted = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
-    for name in PACKAGES:
+    for name in packages:
         if name not in wanted:
             return f"{SUMS} has no line for {name}"
         try:
@@ -165,31 +207,33 @@ def _locked(path: Path, say: Report) -> Iterator[None]:
 class _Go:
     """The Go command with the settings that make a build repeatable."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], pins: Pins) -> None:
         program = shutil.which("go", path=environment.get("PATH"))
         if program is None:
             raise BuildError(
                 "the test control plane is built with Go, and there is no `go` on PATH; install it "
                 "or set KUBEBUILDER_ASSETS to a folder with the programs"
+                if pins.module == MODULE
+                else f"{', '.join(pins.packages)} are built with Go, and there is no `go` on PATH"
             )
-        self.program = program
+        self.program, self.module = program, pins.module
         # A toolchain of another version must not be fetched behind our back, a workspace or a
         # vendor setting of the user must not change what is built, and no C compiler is needed.
         self.environment = dict(
             environment, GOTOOLCHAIN="local", GOWORK="off", GOFLAGS="-mod=readonly", CGO_ENABLED="0"
         )
         self.version = self._ask("env", "GOVERSION")
-        wanted = re.search(r"^go (\S+)$", (MODULE / "go.mod").read_text(), re.MULTILINE)
+        wanted = re.search(r"^go (\S+)$", (pins.module / "go.mod").read_text(), re.MULTILINE)
         if wanted and _numbers(self.version) < _numbers(wanted[1]):
             raise BuildError(
-                f"Kubernetes {kubernetes_version()} needs Go {wanted[1]} or newer; "
+                f"{pins.release}: {', '.join(pins.packages)} needs Go {wanted[1]} or newer; "
                 f"{program} is {self.version}"
             )
 
     def _ask(self, *arguments: str) -> str:
         done = subprocess.run(
             [self.program, *arguments],
-            cwd=MODULE,
+            cwd=self.module,
             env=self.environment,
             capture_output=True,
             text=True,
@@ -205,7 +249,7 @@ class _Go:
         with tempfile.TemporaryFile("w+") as out:
             child = subprocess.Popen(
                 [self.program, *arguments],
-                cwd=MODULE,
+                cwd=self.module,
                 env=self.environment,
                 stdout=out,
                 stderr=subprocess.PIPE,
@@ -250,11 +294,11 @@ class _Ticker:
             self._say(self._line())
 
 
-def _build(go: _Go, place: Path, say: Report) -> None:
+def _build(go: _Go, pins: Pins, place: Path, say: Report) -> None:
     begun = time.monotonic()
     say(
-        f"building {', '.join(PACKAGES)} of {kubernetes_version()} with {go.version}, once; "
-        "about 10 minutes on 2 cores"
+        f"building {', '.join(pins.packages)} of {pins.release} with {go.version}, once; "
+        f"about {pins.minutes} minutes on 2 cores"
     )
     count = 0
 
@@ -266,7 +310,7 @@ def _build(go: _Go, place: Path, say: Report) -> None:
         return round(time.monotonic() - begun)
 
     with _Ticker(lambda: f"{seconds()} s: {count} modules downloaded", say):
-        deps = go.follow(["list", "-deps", *PACKAGES.values()], counted)
+        deps = go.follow(["list", "-deps", *pins.packages.values()], counted)
     total, count = len(deps.splitlines()), 0
     place.parent.mkdir(parents=True, exist_ok=True)
     # Beside its final place, so that the rename stays within one file system.
@@ -274,19 +318,19 @@ def _build(go: _Go, place: Path, say: Report) -> None:
         made = Path(scratch) / "made"
         made.mkdir()
         # -v prints a package when it is compiled; what Go's own cache holds is not printed.
-        command = ["build", "-v", *_flags(), "-o", f"{made}{os.sep}", *PACKAGES.values()]
+        command = ["build", "-v", *pins.flags, "-o", f"{made}{os.sep}", *pins.packages.values()]
         with _Ticker(lambda: f"{seconds()} s: {count} of {total} packages compiled", say):
             go.follow(command, counted)
-        for name, built in BUILT_AS.items():
-            (made / built).rename(made / name)
+        for name, go_name in pins.built_as.items():
+            (made / go_name).rename(made / name)
         with (made / SUMS).open("w", encoding="utf-8") as sums:
-            _write_sums(made, sums)
+            _write_sums(made, sums, pins.packages)
         made.rename(place)
     say(f"built in {seconds()} s, kept in {place}")
 
 
-def _write_sums(folder: Path, sums: IO[str]) -> None:
-    for name in PACKAGES:
+def _write_sums(folder: Path, sums: IO[str], packages: Mapping[str, str]) -> None:
+    for name in packages:
         sums.write(f"{_sha256(folder / name)}  {name}\n")
 
 

@@ -86,7 +86,8 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
 
     nodes = _within("--nodes", arguments.nodes, _NODES, demo.MOST_HOLLOW)
     running = _running(arguments.running, demo.MOST_RUNNING)
-    accelerator = _accelerator(arguments.accelerator or "h100", list(demo.MACHINES))
+    said = arguments.accelerator
+    accelerator = _accelerator("h100" if said is None else said, list(demo.MACHINES))
     file = arguments.kubeconfig
     if file is not None and not file:
         raise invalid("a file name is needed", where="--kubeconfig")

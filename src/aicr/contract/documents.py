@@ -48,8 +48,7 @@ def legacy_notice(kind: str, api_version: object, source: str) -> str:
     """The one deprecation line for a document that v0.11.1 wrote."""
     said = f'apiVersion "{api_version}"' if api_version else "no apiVersion"
     return (
-        f'{source}: {kind} has {said}, read as "{ACCEPTED[kind][0]}"; '
-        f"rewrite it with aicr migrate"
+        f'{source}: {kind} has {said}, read as "{ACCEPTED[kind][0]}"; rewrite it with aicr migrate'
     )
 
 

@@ -89,7 +89,9 @@ def _read(tree: Tree, path: str, message: str) -> dict[str, Any]:
         raise AicrError(
             INTERNAL,
             f'{message} "{path}"',
-            hint=(f'did you mean "{near}"? Or ' if near else "correct valuesFile, add the file, or ")
+            hint=(
+                f'did you mean "{near}"? Or ' if near else "correct valuesFile, add the file, or "
+            )
             + "pass the --data directory that the recipe was made with",
         ) from error
 

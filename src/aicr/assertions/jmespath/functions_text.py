@@ -32,7 +32,7 @@ _Version = tuple[tuple[int, int, int], tuple[tuple[int, int, str], ...], bool]
 def _compare(arguments: Arguments) -> int:
     """An integer, as in kyverno, so that it equals no literal but orders like any number."""
     left, right = arguments
-    return (left > right) - (left < right)
+    return int(left > right) - int(left < right)
 
 
 def _replace(arguments: Arguments) -> str:
