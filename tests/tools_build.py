@@ -1,4 +1,4 @@
-"""helmfile and kubeconform, built once from Go modules; `make test-tools` runs our bundles through them.
+"""kubeconform, built once from Go modules; `make test-tools` runs our bundles through it.
 
 `tools_gomod/` pins every module by checksum. The build, its cache and its lock are those of the test
 control plane (see ``tests.controlplane.build``).
@@ -19,39 +19,36 @@ from tests.controlplane import build
 MODULE: Final = Path(__file__).resolve().with_name("tools_gomod")
 #: Program → the Go package that it is built from.
 PACKAGES: Final[Mapping[str, str]] = {
-    "helmfile": "github.com/helmfile/helmfile",
     "kubeconform": "github.com/yannh/kubeconform/cmd/kubeconform",
 }
 
 
 def version(program: str) -> str:
-    """The pinned release of a program, for example "v1.8.0".
+    """The pinned release of a program, for example "v0.8.0".
 
     Raises:
         BuildError: go.mod requires no module that has the program's package.
     """
     text = (MODULE / "go.mod").read_text(encoding="utf-8")
-    for name, found in re.findall(r"^\s*(\S+) (v\S+)$", text, re.MULTILINE):
+    for name, found in re.findall(r"^(?:require)?\s*(\S+) (v\S+)$", text, re.MULTILINE):
         if PACKAGES[program].startswith(name):
             return str(found)
     raise build.BuildError(f"{MODULE / 'go.mod'} requires no module of {program}")
 
 
 def pins() -> build.Pins:
-    """What the programs are built from, their releases stamped in."""
-    stamps = {
-        "go.szostok.io/version.version": version("helmfile"),
-        "main.version": version("kubeconform"),
-    }
-    words = ["-s", "-w", *(f"-X {name}={value}" for name, value in stamps.items())]
+    """What the programs are built from, with their releases stamped in."""
     return build.Pins(
         module=MODULE,
         packages=PACKAGES,
         built_as={},
         release="tools",
-        flags=("-trimpath", "-buildvcs=false", f"-ldflags={' '.join(words)}"),
+        flags=(
+            *("-trimpath", "-buildvcs=false"),
+            f"-ldflags=-s -w -X main.version={version('kubeconform')}",
+        ),
         cache="aicr-tools",
-        minutes=8,
+        minutes=1,
     )
 
 

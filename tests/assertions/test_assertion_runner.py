@@ -329,6 +329,14 @@ def test_labels_select_among_unnamed_objects() -> None:
     assert cluster.asked[0][3:] == ("", {"app": "z"})
 
 
+def test_an_unnamed_assert_without_any_object_says_so() -> None:
+    """Absent, and not merely different; the labels that were asked for are named."""
+    resource = "{apiVersion: v1, kind: Pod, metadata: {namespace: ns, labels: {app: x}}}"
+    result = judge(FakeCluster(), check("assert", resource))
+    assert (result["code"], result["seconds"]) == (NOT_FOUND, 30)
+    assert result["message"] == 'no Pod in "ns" exists (labels=app=x)'
+
+
 @pytest.mark.parametrize(("namespace", "asked"), [("", ""), ("gate", "gate")])
 def test_a_default_namespace_is_for_resources_that_name_none(namespace: str, asked: str) -> None:
     """The gate passes its own; the validator looks everywhere."""
@@ -387,6 +395,19 @@ def test_the_last_failure_seen_counts_when_a_request_hangs() -> None:
     cluster.plan("v1/Pod", plan)
     result = judge(cluster, check("assert", POD % "Failed"))
     assert (result["verdict"], result["code"], result["seconds"]) == ("fail", INTERNAL, 450)
+
+
+def test_a_failure_keeps_its_cause_when_the_time_is_up() -> None:
+    """The cause is what helps, also if the last request of all hangs."""
+    cluster = FakeCluster()
+
+    def plan(now: float) -> AicrError:
+        cluster.delay = 1000.0
+        return AicrError(SERVICE_UNAVAILABLE, "the API server is down")
+
+    cluster.plan("v1/Pod", plan)
+    result = judge(cluster, check("assert", NAMED % "Failed"))
+    assert result["message"] == "the state of Pod ns/p1 is not known: the API server is down"
 
 
 def test_time_that_is_up_between_operations_is_told() -> None:

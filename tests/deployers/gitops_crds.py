@@ -50,7 +50,10 @@ RULES: Final[dict[str, dict[str, dict[str, Any]]]] = {
     "ArtifactGenerator": {
         "artifacts[].copy[].from": {"pattern": r"^@([a-z0-9]([a-z0-9_-]*[a-z0-9])?)/(.*)$"},
         "artifacts[].copy[].to": {"pattern": r"^@(artifact)/(.*)$"},
-        "artifacts[].name": {"pattern": r"^[a-z0-9]([a-z0-9_-]*[a-z0-9])?$", **_NAME},
+        "artifacts[].name": {"pattern": r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", "maxLength": 253},
+        "sources[].alias": {"pattern": r"^[a-z0-9]([a-z0-9_-]*[a-z0-9])?$", "maxLength": 63},
+        "sources[].kind": {"enum": ["Bucket", "GitRepository", "OCIRepository"]},
+        "sources[].name": {"pattern": r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", "maxLength": 253},
     },
     "GitRepository": {"interval": _TIME, "url": {"pattern": "^(http|https|ssh)://.*$"}},
     "HelmRelease": {

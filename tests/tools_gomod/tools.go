@@ -5,6 +5,5 @@
 package tools
 
 import (
-	_ "github.com/helmfile/helmfile"
 	_ "github.com/yannh/kubeconform/cmd/kubeconform"
 )

@@ -162,11 +162,11 @@ class _Component:
         while True:
             remaining = self.deadline - self.clock.now()
             if remaining <= 0:
-                raise last or _late(operation)
+                break
             try:
                 return await asyncio.wait_for(look(), remaining)
             except TimeoutError:
-                raise last or _late(operation) from None
+                break
             except AicrError as error:
                 if _is_terminal(error):
                     raise
@@ -177,8 +177,10 @@ class _Component:
                 limit = min(limit, started + self.timing.absent_grace)
             remaining = limit - self.clock.now()
             if remaining <= 0:
-                raise last
+                break
             await self.clock.sleep(min(self.timing.retry, remaining))
+        # Raised here, outside of any except clause, so that it keeps the cause that it came with.
+        raise last or _late(operation)
 
 
 def _is_terminal(error: AicrError) -> bool:

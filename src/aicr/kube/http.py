@@ -20,6 +20,7 @@ from typing import Any, Final, cast
 
 import aiohttp
 import yarl
+from aiohttp.connector import NEEDS_CLEANUP_CLOSED
 
 from aicr.errors import SERVICE_UNAVAILABLE, AicrError
 from aicr.kube import proxy, status, tls
@@ -139,6 +140,8 @@ class HttpTransport:
         session, self._session = self._session, None
         if session is not None:
             await session.close()
+            # Transports that were aborted tell so in the loop's next round.
+            await asyncio.sleep(0)
 
     async def _upgrade(
         self, request: Request, login: Login, protocols: Sequence[str]
@@ -226,7 +229,9 @@ class HttpTransport:
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 # No limit: each watch and followed log holds a connection for minutes.
-                connector=aiohttp.TCPConnector(limit=0),
+                # A connection given up on may still be saying good-bye to a server that is paused;
+                # where Python does not end that by itself, the connector must when it closes.
+                connector=aiohttp.TCPConnector(limit=0, enable_cleanup_closed=NEEDS_CLEANUP_CLOSED),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers={"User-Agent": USER_AGENT},
             )
