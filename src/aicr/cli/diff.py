@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from aicr.cli.arguments import Once, Parser
+from aicr.cli.formats import check_format, render
 from aicr.cli.sources import write_output
-from aicr.errors import invalid, nearest
+from aicr.errors import invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
     """Read both sides, compare, print."""
     from aicr.cli.states import read_state
 
-    chosen = chosen_format(arguments.format, FORMATS)
+    chosen = check_format(arguments.format, FORMATS)
     fail = truth(arguments.fail_on_drift, "--fail-on-drift")
     before, after = _sides(arguments)
     from aicr.cli.catalogs import load_catalog
@@ -79,29 +80,9 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
         coloured = wants_colour(console.out) and not arguments.output
         text = draw(comparison, before, after, colour=coloured)
     else:
-        from aicr.cli.formats import render
-
         text = render(comparison.document(before, after), chosen)
     write_output(text, arguments.output or "", console)
     return FOUND if fail and not comparison.same else 0
-
-
-def chosen_format(text: str | None, allowed: tuple[str, ...]) -> str:
-    """The chosen format, the first of *allowed* by default.
-
-    Raises:
-        AicrError: INVALID_REQUEST listing the valid formats.
-    """
-    if text is None:
-        return allowed[0]
-    if text not in allowed:
-        near = nearest(text, list(allowed))
-        raise invalid(
-            f'unknown output format: "{text}", valid formats are: {", ".join(allowed)}',
-            where="--format",
-            hint=f"did you mean {near}?" if near else f"leave --format out for {allowed[0]}",
-        )
-    return text
 
 
 def truth(text: str | None, flag: str) -> bool:

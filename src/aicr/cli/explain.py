@@ -62,7 +62,7 @@ def parser() -> Parser:
 
 def execute(arguments: argparse.Namespace, console: Console) -> int:
     """Resolve, explain, print."""
-    chosen = check_format(arguments.format or FORMATS[0], FORMATS)
+    chosen = check_format(arguments.format or None, FORMATS)
     if arguments.part is not None and arguments.selector is not None:
         raise invalid(
             "the selector is given twice",

@@ -14,18 +14,18 @@ _CELL: Final = 100
 
 
 def check_format(text: str | None, allowed: tuple[str, ...] = FORMATS) -> str:
-    """The chosen format, yaml by default.
+    """The chosen format; the first of *allowed* when none was chosen.
 
     Raises:
         AicrError: INVALID_REQUEST listing the valid formats.
     """
-    chosen = "yaml" if text is None else text
+    chosen = allowed[0] if text is None else text
     if chosen not in allowed:
         near = nearest(chosen, list(allowed))
         raise invalid(
             f'unknown output format: "{chosen}", valid formats are: {", ".join(allowed)}',
             where="--format",
-            hint=f"did you mean {near}?" if near else "leave --format out for yaml",
+            hint=f"did you mean {near}?" if near else f"leave --format out for {allowed[0]}",
         )
     return chosen
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aicr.cli.arguments import Parser
-from aicr.cli.formats import render
+from aicr.cli.formats import check_format, render
 from aicr.errors import invalid, nearest
 
 TYPE_CHECKING = False
@@ -66,14 +66,7 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
     from aicr.lint.findings import ERROR, WARNING
     from aicr.lint.run import ALL_RULES, lint
 
-    chosen = arguments.format or "text"
-    if chosen not in FORMATS:
-        near = nearest(chosen, list(FORMATS))
-        raise invalid(
-            f'unknown output format: "{chosen}", valid formats are: {", ".join(FORMATS)}',
-            where="--format",
-            hint=f"did you mean {near}?" if near else "leave --format out for text",
-        )
+    chosen = check_format(arguments.format or None, FORMATS)
     known = list(ALL_RULES)
     wanted = _ids(arguments.rule, "--rule", known) or known
     ignored = _ids(arguments.ignore, "--ignore", known)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aicr.cli import bill_source
 from aicr.cli.arguments import Parser
-from aicr.errors import invalid, nearest
+from aicr.cli.formats import check_format, render
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,20 +44,11 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
     """Print the report."""
     from aicr.bundle import airgap
 
-    chosen = arguments.format or "text"
-    if chosen not in FORMATS:
-        near = nearest(chosen, list(FORMATS))
-        raise invalid(
-            f'unknown output format: "{chosen}", valid formats are: {", ".join(FORMATS)}',
-            where="--format",
-            hint=f"did you mean {near}?" if near else "leave --format out for text",
-        )
+    chosen = check_format(arguments.format or None, FORMATS)
     mirror = "" if arguments.mirror is None else airgap.check_mirror(arguments.mirror)
     bom = bill_source.bill(arguments, console)
     found = airgap.gaps(bom, mirror)
     if chosen == "json":
-        from aicr.cli.formats import render
-
         console.write(render({"images": len(bom.images), "findings": found}, "json"))
     else:
         for line in found:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aicr.cli import bill_source
 from aicr.cli.arguments import Parser
-from aicr.errors import invalid, nearest
+from aicr.cli.formats import check_format, render
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,16 +39,8 @@ def parser() -> Parser:
 def execute(arguments: argparse.Namespace, console: Console) -> int:
     """Print the list; say where it may be short."""
     from aicr.bundle import mirror
-    from aicr.cli.formats import render
 
-    chosen = arguments.format or "yaml"
-    if chosen not in mirror.FORMATS:
-        near = nearest(chosen, list(mirror.FORMATS))
-        raise invalid(
-            f'unknown output format: "{chosen}", valid formats are: {", ".join(mirror.FORMATS)}',
-            where="--format",
-            hint=f"did you mean {near}?" if near else "leave --format out for yaml",
-        )
+    chosen = check_format(arguments.format or None, mirror.FORMATS)
     bom = bill_source.bill(arguments, console)
     if chosen == "hauler":
         console.write("---\n".join(render(document, "yaml") for document in mirror.hauler(bom)))

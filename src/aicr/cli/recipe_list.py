@@ -95,7 +95,7 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
 
 def _format(text: str | None) -> str:
     """The chosen format; unlike that of a document, the default is the table."""
-    return FORMATS[0] if text is None else check_format(text, FORMATS)
+    return check_format(text, FORMATS)
 
 
 def draw(rows: list[Row], *, colour: bool = False) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from aicr.cli.arguments import Once, Parser
-from aicr.cli.diff import chosen_format, truth
+from aicr.cli.diff import truth
+from aicr.cli.formats import check_format, render
 from aicr.cli.sources import write_output
 from aicr.errors import invalid
 
@@ -89,7 +90,7 @@ def parser() -> Parser:
 
 def execute(arguments: argparse.Namespace, console: Console) -> int:
     """Read both states, look each change up, print."""
-    chosen = chosen_format(arguments.format, FORMATS)
+    chosen = check_format(arguments.format, FORMATS)
     fail = truth(arguments.fail_on_error, "--fail-on-error")
     if arguments.before is None:
         raise invalid("flag --from is required", hint="name the recipe or bundle that runs now")
@@ -116,8 +117,6 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
 
         text = draw(rows, deployer, colour=wants_colour(console.out) and not arguments.output)
     else:
-        from aicr.cli.formats import render
-
         text = render(document(rows, before.name, after.name, deployer), chosen)
     write_output(text, arguments.output or "", console)
     console.flush()

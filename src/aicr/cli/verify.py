@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from aicr.cli.arguments import Once, Parser
-from aicr.errors import invalid, nearest
+from aicr.cli.formats import check_format, render
+from aicr.errors import invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,20 +77,11 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
     """Judge the bundle, print the report, and say by the status whether it is good enough."""
     from aicr.artifacts.trust import judge
 
-    chosen = arguments.format or "text"
-    if chosen not in FORMATS:
-        near = nearest(chosen, list(FORMATS))
-        raise invalid(
-            f'unknown output format: "{chosen}", valid formats are: {", ".join(FORMATS)}',
-            where="--format",
-            hint=f"did you mean {near}?" if near else "leave --format out for text",
-        )
+    chosen = check_format(arguments.format or None, FORMATS)
     if not arguments.directory:
         raise invalid("name the bundle to verify", where="DIR", hint="aicr verify ./bundle")
     report = judge(arguments.directory, _policy(arguments))
     if chosen == "json":
-        from aicr.cli.formats import render
-
         console.write(render(report.document(), "json"))
     else:
         console.write(_text(report, arguments.directory))
