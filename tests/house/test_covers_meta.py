@@ -1,6 +1,6 @@
 """Which numbered row of the specifications is covered by which test (decision 81).
 
-The list of rows is data (rows.yaml); the tests say with ``@pytest.mark.covers("R11-42")`` what they
+The list of rows is data (rows.yaml and, a topic each, rows/*.yaml); the tests say with ``@pytest.mark.covers("R11-42")`` what they
 cover. The markers are read from the source text, so a test that is skipped here still counts and no
 test has to be imported.
 """
@@ -22,8 +22,13 @@ STATE = re.compile(r"test|decided: decision \d+.*|later: .+")
 
 def rows() -> dict[str, str]:
     """Row id → what is to be said about it."""
-    loaded: dict[str, str] = yaml.safe_load((HERE / "rows.yaml").read_text())["rows"]
-    return loaded
+    found: dict[str, str] = {}
+    for path in [HERE / "rows.yaml", *sorted((HERE / "rows").glob("*.yaml"))]:
+        loaded: dict[str, str] = yaml.safe_load(path.read_text())["rows"]
+        twice = found.keys() & loaded.keys()
+        assert not twice, f"{path.name} lists rows again: {', '.join(sorted(twice))}"
+        found.update(loaded)
+    return found
 
 
 def optional_ids() -> set[str]:
