@@ -77,6 +77,10 @@ bench: ## start-up and resolver benchmarks in a clean environment (AICR_ORIGINAL
 bench-cluster: $(BIN)/.aicr-dev ## what large collections of a real API server cost; minutes, needs what test-cluster does
 	@$(BIN)/python -m benchmarks.bench_kube_real
 
+.PHONY: proto
+proto: $(BIN)/.aicr-dev ## generate the messages of health events from proto/
+	@$(BIN)/python tools/gen_proto.py
+
 .PHONY: kit
 kit:
 	@test -n "$(AICR_KIT)" || { \
