@@ -1,0 +1,1 @@
+"""Checks of the deployment phase: is what the recipe installs there, and alive."""
