@@ -219,21 +219,23 @@ class FakeApi:
         await response.prepare(request)
         generation = self.generation
         if initial:
+            position = self.version
             for document in self.matching(resource, namespace, request.query):
                 await _line(response, "ADDED", document)
-            position = self.version
             await _line(response, "BOOKMARK", _bookmark(resource, position, end=True))
         until = asyncio.get_running_loop().time() + float(request.query["timeoutSeconds"])
         while asyncio.get_running_loop().time() < until:
+            # What changes while lines are written is for the next round.
+            upto = self.version
             for version, type_, qualified, document in list(self.history):
                 if version <= position or qualified != resource.qualified:
                     continue
                 place = document["metadata"].get("namespace", "")
                 if (not namespace or place == namespace) and selected(document, request.query):
                     await _line(response, type_, document)
-            if self.version > position and self.bookmarks:
-                await _line(response, "BOOKMARK", _bookmark(resource, self.version))
-            position = self.version
+            if upto > position and self.bookmarks:
+                await _line(response, "BOOKMARK", _bookmark(resource, upto))
+            position = max(position, upto)
             async with self.changed:
                 try:
                     async with asyncio.timeout_at(until):
