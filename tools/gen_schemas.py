@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import types
 import typing
 from pathlib import Path
 from typing import Any, Final, Literal, NotRequired
@@ -21,6 +22,8 @@ from typing import Any, Final, Literal, NotRequired
 from aicr.catalog import fields
 from aicr.catalog import types as catalog_types
 from aicr.catalog.criteria_values import ANY, VALUES
+from aicr.contract import config_types as contract_config
+from aicr.preflight import config_types
 from aicr.recipe import types as recipe_types
 from tools import schema_shapes as shapes
 
@@ -28,9 +31,11 @@ FOLDER: Final = Path(__file__).resolve().parent.parent / "src" / "aicr" / "schem
 
 #: Kinds with a schema of their own: name of the file -> the type.
 DOCUMENTS: Final[dict[str, Any]] = {
+    "AICRConfig": contract_config.AICRConfig,
     "ComponentRegistry": shapes.ComponentRegistry,
     "ComponentUpgrades": shapes.ComponentUpgrades,
     "HealthCheck": shapes.HealthCheck,
+    "PreflightFile": config_types.PreflightFile,
     "RecipeCriteria": shapes.RecipeCriteria,
     "RecipeMetadata": shapes.RecipeMetadata,
     "RecipeMixin": shapes.RecipeMixin,
@@ -80,6 +85,11 @@ EXTRA: Final[dict[str, dict[str, Any]]] = {
     },
     "RegistryEntry": {"not": {"required": ["helm", "kustomize"]}},
     "Operation": {"minProperties": 1, "maxProperties": 1},
+    # A container of Kubernetes: fields that this version does not know reach the pod as they are.
+    **{
+        name: {"additionalProperties": True}
+        for name in ("InitContainer", "EnvVar", "VolumeMount", "Resources", "ClaimReference")
+    },
 }
 
 #: Limits of single fields.
@@ -237,6 +247,10 @@ def shape(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     if origin is dict:
         values = shape(arguments[1], definitions)
         return {"type": "object", "additionalProperties": values} if values else {"type": "object"}
+    if origin in (typing.Union, types.UnionType):
+        return {"anyOf": [shape(each, definitions) for each in arguments]}
+    if hint is type(None):
+        return {"type": "null"}
     if origin is Literal:
         words = list(arguments)
         return {"const": words[0]} if len(words) == 1 else {"enum": words}
@@ -252,7 +266,7 @@ def unused_rows() -> list[str]:
     """Rows of the tables that speak of a type or field that no document has."""
     seen: set[tuple[str, str]] = set()
     names: set[str] = set()
-    for module in (catalog_types, recipe_types, shapes):
+    for module in (catalog_types, recipe_types, config_types, shapes):
         for found in vars(module).values():
             if typing.is_typeddict(found):
                 names.add(found.__name__)

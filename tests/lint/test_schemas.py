@@ -138,6 +138,14 @@ def test_a_resolved_recipe_fits_its_schema() -> None:
             "",
         ),
         (
+            "AICRConfig",
+            document("AICRConfig", "aicr.run/v1beta1", spec={"recipe": {"ouput": {}}}),
+            "ouput",
+        ),
+        ("AICRConfig", document("AICRConfig", "aicr.run/v1beta1", spec={"validate": 1}), "1"),
+        ("PreflightFile", json.dumps({"gangCoordination": {"enable": True}}), "enable"),
+        ("PreflightFile", json.dumps({"initContainers": [{"gangOnly": "yes"}]}), "yes"),
+        (
             "RecipeCriteria",
             document("RecipeCriteria", "aicr.run/v1", spec={"gpu": "h100"}),
             "gpu",
@@ -149,6 +157,12 @@ def test_a_schema_refuses_what_the_document_may_not_hold(kind: str, text: str, w
     errors = [error.message for error in validator(kind).iter_errors(json.loads(text))]
     assert errors
     assert any(word in message for message in errors)
+
+
+def test_fields_of_a_container_that_we_do_not_know_are_no_mistake() -> None:
+    """They reach the pod as they are, so an editor has nothing to say about them."""
+    check = {"name": "a", "image": "b", "newField": 1, "env": [{"name": "X", "newKey": {}}]}
+    assert validator("PreflightFile").is_valid({"initContainers": [check]})
 
 
 def test_a_word_that_data_teaches_is_no_mistake() -> None:

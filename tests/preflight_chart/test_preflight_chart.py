@@ -261,7 +261,10 @@ def test_access_is_granted_only_for_what_is_switched_on(render: Render) -> None:
     pod = nothing["Deployment", "preflight"]["spec"]["template"]["spec"]
     assert pod["automountServiceAccountToken"] is False
     claims = render(gangCoordination={"enabled": False}, events=False)
-    assert rules(claims) == [("resourceclaims,resourceclaimtemplates", ("get",))]
+    assert rules(claims) == [
+        ("resourceclaims,resourceclaimtemplates", ("get",)),
+        ("deviceclasses", ("list",)),
+    ]
     assert ("ClusterRole", "pf-gang-discovery") not in claims
     everything = render(
         gangDiscovery={

@@ -1,7 +1,9 @@
 """The one client of the platform connector: retries, bearer token, processing strategy.
 
 A send that fails for a passing reason is tried five times, with the pauses of the original; one that
-fails for good is given up at once. The token file is read again for every attempt, because the kubelet
+fails for good is given up at once. Once an event has used up its attempts, the ones after it get a
+single short one each, until one arrives: a check may have dozens to send, and a connector that is away
+must not hold the pod for minutes. The token file is read again for every attempt, because the kubelet
 replaces it, and an event is never sent without a token that was asked for. All of it goes through a
 `Transport` and a sleep that are handed in. It must not know: what a check does when a send fails.
 Source: preflight specification 5.3 (the union of both lists) and 5.4.
@@ -43,10 +45,14 @@ class Attempts:
     pauses: tuple[float, ...] = (2.0, 3.0, 4.5, 6.75)
     #: One call.
     call: float = 30.0
+    #: The only call of an event after one that used up all attempts.
+    short: float = 5.0
 
     def scaled(self, factor: float) -> Attempts:
         """The same, with all times multiplied."""
-        return Attempts(tuple(pause * factor for pause in self.pauses), self.call * factor)
+        return Attempts(
+            tuple(pause * factor for pause in self.pauses), self.call * factor, self.short * factor
+        )
 
 
 class HealthClient:
@@ -76,25 +82,32 @@ class HealthClient:
         self.source = source
         self._transport, self._token_path, self._attempts = transport, token_path, attempts
         self._sleep, self._now, self._jitter, self._progress = sleep, now, jitter, progress
+        self._away = False
 
     def send(self, event: Event) -> None:
         """Send *event*; it carries the time of this call, however many attempts it takes.
 
         Raises:
-            AicrError: `Failed to send health event after 5 retries` when the connector stays away;
-                UNAUTHORIZED when it refuses, or when the token file cannot be used; otherwise the
-                connector's own refusal. The cause is chained.
+            AicrError: `Failed to send health event after 5 retries` when the connector stays away (after 1
+                for the events that follow such a one); UNAUTHORIZED when it refuses, or when the token
+                file cannot be used; otherwise the connector's own refusal. The cause is chained.
         """
         data = encode(event, self.source, self._now())
-        number = len(self._attempts.pauses) + 1
+        pauses, limit = self._attempts.pauses, self._attempts.call
+        if self._away:
+            pauses, limit = (), self._attempts.short
+        number = len(pauses) + 1
         for attempt in range(1, number + 1):
             try:
-                self._transport(data, self._metadata(), self._attempts.call)
+                self._transport(data, self._metadata(), limit)
             except CallError as error:
                 if not is_passing(error):
+                    # It answers, so it is there.
+                    self._away = False
                     raise _refused(error) from error
                 self._progress(f"health event: attempt {attempt} of {number} failed: {error}")
                 if attempt == number:
+                    self._away = True
                     raise AicrError(
                         SERVICE_UNAVAILABLE,
                         f"Failed to send health event after {number} retries",
@@ -102,9 +115,9 @@ class HealthClient:
                         "is mounted",
                         context={"status": error.status},
                     ) from error
-                pause = self._attempts.pauses[attempt - 1]
-                self._sleep(pause * (1 + JITTER * self._jitter()))
+                self._sleep(pauses[attempt - 1] * (1 + JITTER * self._jitter()))
             else:
+                self._away = False
                 return
 
     def _metadata(self) -> list[tuple[str, str]]:
