@@ -140,9 +140,9 @@ def test_a_wrong_snapshot_is_refused_with_its_place(
     aicr("recipe", "-s", path, "--intent", "training").refused(2, *words, "snapshot.yaml")
 
 
-def test_a_snapshot_in_a_config_map_is_answered_with_the_command_that_saves_it() -> None:
-    """Clusters are not read by this command; the way there is one line of kubectl."""
-    aicr("recipe", "-s", "cm://aicr/snapshot").refused(2, "cm://aicr/snapshot", "kubectl get")
+def test_a_config_map_that_is_none_is_refused_with_the_form() -> None:
+    """Before a cluster is looked for."""
+    aicr("recipe", "-s", "cm://aicr").refused(2, '"cm://aicr" does not name a ConfigMap')
 
 
 def test_an_absent_snapshot_is_not_found_and_the_nearest_name_given(tmp_path: Path) -> None:

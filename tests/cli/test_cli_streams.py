@@ -134,7 +134,7 @@ def test_a_link_goes_on_being_one(tmp_path: Path) -> None:
         ("old.yaml/recipe.yaml", ["does not exist", "a file is in the way"]),
         (".", [". is a folder", "name a file in it"]),
         (" ", ["the name of the output file is blank"]),
-        ("cm://ns/name", ["ConfigMaps are not written", "kubectl create configmap"]),
+        ("cm://ns", ["does not name a ConfigMap", "cm://NAMESPACE/NAME"]),
     ],
 )
 def test_a_place_that_cannot_be_written_is_refused(

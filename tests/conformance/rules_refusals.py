@@ -70,11 +70,11 @@ OF_RECIPES: tuple[Rule, ...] = (
     Exactly(
         id="config-maps",
         source="docs/differences.md: ConfigMap",
-        text="cm:// is refused as such, with the kubectl line that does it.",
+        text="A cm:// address that names no ConfigMap is wrong input (exit 2), in our words.",
         part="resolve",
         cases={
-            "err-configmap-uri": reworded("ConfigMaps are not written by this command"),
-            "err-snapshot-configmap-uri": reworded("ConfigMaps are not read by this command"),
+            "err-configmap-uri": reworded('"cm://onlynamespace" does not name a ConfigMap'),
+            "err-snapshot-configmap-uri": reworded('"cm://bad" does not name a ConfigMap'),
         },
     ),
     Exactly(

@@ -89,6 +89,33 @@ _VERIFY: Final[dict[str, Place]] = {
     "--key": ("verify", "trust", "key"),
     "--trust-root": ("verify", "trust", "trustRoot"),
 }
+_VALIDATE: Final[dict[str, Place]] = {
+    "--recipe": ("validate", "input", "recipe"),
+    "--snapshot": ("validate", "input", "snapshot"),
+    "--phase": ("validate", "execution", "phases"),
+    "--skip-check": ("validate", "execution", "skipChecks"),
+    "--fail-on-error": ("validate", "execution", "failOnError"),
+    "--fail-fast": ("validate", "execution", "failFast"),
+    "--no-cluster": ("validate", "execution", "noCluster"),
+    "--no-cleanup": ("validate", "execution", "noCleanup"),
+    "--timeout": ("validate", "execution", "timeout"),
+    "--namespace": ("validate", "agent", "namespace"),
+    "--image": ("validate", "agent", "image"),
+    "--image-pull-secret": ("validate", "agent", "imagePullSecrets"),
+    "--job-name": ("validate", "agent", "jobName"),
+    "--service-account-name": ("validate", "agent", "serviceAccountName"),
+    "--require-gpu": ("validate", "agent", "requireGpu"),
+    "--node-selector": ("validate", "agent", "nodeSelector"),
+    "--toleration": ("validate", "agent", "tolerations"),
+    "--evidence-dir": ("validate", "evidence", "cncf", "dir"),
+    "--cncf-submission": ("validate", "evidence", "cncf", "cncfSubmission"),
+    "--feature": ("validate", "evidence", "cncf", "features"),
+    "--emit-attestation": ("validate", "evidence", "attestation", "out"),
+    "--bom": ("validate", "evidence", "attestation", "bom"),
+    "--push": ("validate", "evidence", "attestation", "push"),
+    "--plain-http": ("validate", "evidence", "attestation", "plainHTTP"),
+    "--insecure-tls": ("validate", "evidence", "attestation", "insecureTLS"),
+}
 
 #: Command -> its flags, the section it is about, and whether it must take all that the file says.
 COMMANDS: Final[dict[str, tuple[dict[str, Place], str, bool]]] = {
@@ -103,6 +130,7 @@ COMMANDS: Final[dict[str, tuple[dict[str, Place], str, bool]]] = {
     ),
     "bundle": (_BUNDLE, "bundle", True),
     "verify": (_VERIFY, "verify", True),
+    "validate": (_VALIDATE, "validate", True),
 }
 
 #: A blank here is not "unset" but a mistake that has a message of its own (bundler spec 1.1).
@@ -128,6 +156,10 @@ class Configured:
         self.gpu_nodes: int = config.get("bundle", "scheduling", "nodes") or 0
         self._config = config
         self._taken: dict[str, Place] = {}
+
+    def value(self, *place: str) -> Any:
+        """What the file says at a place below ``spec``; None when it says nothing."""
+        return self._config.get(*place)
 
     def add_criteria(
         self, stated: dict[str, Any], said: dict[str, str], catalog: Catalog, strict: bool

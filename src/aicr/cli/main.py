@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 
 #: Command -> (module, one line for the overview).
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "snapshot": ("aicr.cli.snapshot", "measure a machine or a cluster"),
     "recipe": ("aicr.cli.recipe", "resolve criteria to a recipe"),
     "query": ("aicr.cli.query", "print one value of a hydrated recipe"),
     "explain": ("aicr.cli.explain", "say where a part of a recipe comes from"),
     "bundle": ("aicr.cli.bundle", "make a deployable bundle from a recipe"),
+    "validate": ("aicr.cli.validate", "hold a cluster against a recipe: run its checks"),
     "verify": ("aicr.cli.verify", "check that a bundle is whole and signed by whom you expect"),
     "pull": ("aicr.cli.pull", "fetch a bundle from a registry"),
     "diff": ("aicr.cli.diff", "compare two recipes, bundles or snapshots by meaning"),
@@ -29,8 +31,13 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "bom": ("aicr.cli.bom", "list components, charts and container images"),
     "mirror": ("aicr.cli.mirror", "prepare an air-gapped installation"),
     "migrate": ("aicr.cli.migrate", "bring files that v0.11.1 wrote up to date"),
+    "preflight": ("aicr.cli.preflight", "check GPUs in a pod before its workload starts"),
     "lint": ("aicr.cli.lint", "judge a data directory, or the built-in catalogue"),
     "schema": ("aicr.cli.schema", "print the JSON Schema of a kind of document"),
+    "checks": ("aicr.cli.checks", "say which checks there are and what they do"),
+    "check-health": ("aicr.cli.check_health", "run health checks of components on a cluster"),
+    "gate": ("aicr.cli.gate", "wait until readiness tests have passed for a while"),
+    "doctor": ("aicr.cli.doctor", "say what keeps each command from working here"),
     "cluster": ("aicr.cli.cluster", "keep a Kubernetes cluster with GPU nodes to try things on"),
     "completion": ("aicr.cli.completion", "print a shell completion script"),
     "version": ("aicr.cli.version", "print the version"),
@@ -39,9 +46,20 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
 #: Second words with a parser of their own: (module, one line for the overview).
 SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {
     "recipe list": ("aicr.cli.recipe_list", "list what the catalogue supports"),
+    "checks list": ("aicr.cli.checks_list", "list the checks that a recipe can declare"),
+    "checks show": ("aicr.cli.checks_show", "say what one check does"),
     "mirror list": ("aicr.cli.mirror_list", "list the images and charts to mirror"),
     "mirror rewrite": ("aicr.cli.mirror_rewrite", "print overrides that use a mirror"),
     "mirror check": ("aicr.cli.mirror_check", "say what would fail behind an air gap"),
+    "preflight serve": ("aicr.cli.preflight_serve", "run the admission webhook"),
+    "preflight config": ("aicr.cli.preflight_config", "judge the webhook's configuration"),
+    "preflight inject": ("aicr.cli.preflight_inject", "print a pod with its checks"),
+    "preflight explain": ("aicr.cli.preflight_explain", "say why a pod gets checks or not"),
+    "preflight gangs": ("aicr.cli.preflight_gangs", "list gangs, their members and who is missing"),
+    "preflight run": ("aicr.cli.preflight_run", "run a check on the GPUs of this machine"),
+    "preflight thresholds": ("aicr.cli.preflight_thresholds", "list bandwidths on record"),
+    "preflight probe": ("aicr.cli.preflight_probe", "ask a running webhook for one decision"),
+    "preflight connector": ("aicr.cli.preflight_connector", "show the health events of checks"),
 }
 
 OVERVIEW: Final = """\

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from aicr.cli.console import Console
     from aicr.recipe.types import RecipeResult
 
+#: Where a recipe stands in a ConfigMap, whatever its format: JSON is YAML too.
+_KEY = "recipe.yaml"
 _EXAMPLES = """\
 examples:
   aicr recipe --service eks --accelerator h100 --intent training --os ubuntu --platform kubeflow
@@ -55,7 +57,7 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
     draw = None if arguments.graph is None else _drawer(arguments)
     recipe = criteria.resolve_arguments(arguments, console)
     text = render(recipe.document, chosen) if draw is None else draw(recipe.document)
-    write_output(text, arguments.output or "", console)
+    write_output(text, arguments.output or "", console, key=_KEY if draw is None else "")
     document = recipe.document
     console.say(
         f"recipe: {len(document['deploymentOrder'])} components from "

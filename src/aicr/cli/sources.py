@@ -1,7 +1,7 @@
 """Reading inputs and writing single-file outputs for the commands.
 
-Inputs are paths, ``-`` for standard input, or http(s) addresses. Outputs are written beside their place
-and moved there whole, so that a failure or Ctrl-C leaves what was there before.
+Inputs are paths, ``-`` for standard input, or http(s) addresses. Outputs are written beside their
+place and moved there whole, so that a failure or Ctrl-C leaves what was there before.
 """
 
 from __future__ import annotations
@@ -19,22 +19,27 @@ if TYPE_CHECKING:
 
 #: Largest input that is read, in bytes: a snapshot of 20,000 nodes has about 60 MiB.
 MAX_INPUT_BYTES: Final = 512 * 1024 * 1024
+#: Documents that may be in a ConfigMap, and the key that they have there.
+IN_CONFIG_MAPS: Final = {"recipe file": "recipe.yaml", "snapshot file": "snapshot.yaml"}
 #: Seconds to wait for an http(s) source to answer.
 HTTP_TIMEOUT: Final = 30
 
 
-def read_input(source: str, *, what: str) -> str:
+def read_input(source: str, *, what: str, kubeconfig: str = "") -> str:
     """The text of an input.
 
     Args:
-        source: a path, ``-``, or an http(s) address.
+        source: a path, ``-``, an http(s) address, or ``cm://namespace/name``.
         what: words for it in messages, for example ``recipe file``.
+        kubeconfig: which cluster a ConfigMap is in; "" for the one that applies here.
 
     Raises:
         AicrError: NOT_FOUND for an absent file, INVALID_REQUEST for a folder, an unreadable file or
             one that is not UTF-8, SERVICE_UNAVAILABLE or TIMEOUT for an address.
     """
     if source.startswith("cm://"):
+        if what in IN_CONFIG_MAPS:
+            return read_config_map(source, what=what, kubeconfig=kubeconfig)
         raise invalid(
             f"{what} {source}: ConfigMaps are not read by this command",
             hint="save it first: kubectl get configmap NAME -n NAMESPACE -o jsonpath='{.data.*}'",
@@ -134,10 +139,14 @@ def _fetch(address: str, what: str) -> bytes:
         ) from None
 
 
-def write_output(text: str, target: str, console: Console) -> None:
+def write_output(
+    text: str, target: str, console: Console, *, key: str = "", kubeconfig: str = ""
+) -> None:
     """Print *text*, or write it to the file *target* as a whole.
 
     A link is followed, so that it goes on being one; a device or pipe is written to as it stands.
+    ``cm://namespace/name`` is a ConfigMap, whose *key* gets the text; without a key there is none
+    for this output.
 
     Raises:
         AicrError: INVALID_REQUEST when the place cannot be written, INTERNAL when the disk fails.
@@ -146,10 +155,8 @@ def write_output(text: str, target: str, console: Console) -> None:
         console.write(text)
         return
     if target.startswith("cm://"):
-        raise invalid(
-            f"{target}: ConfigMaps are not written by this command",
-            hint="write a file, then: kubectl create configmap NAME --from-file=recipe.yaml=FILE",
-        )
+        write_config_map(text, target, key=key, kubeconfig=kubeconfig)
+        return
     if not target.strip():
         raise invalid("the name of the output file is blank", where="--output", hint="name a file")
     place = os.path.realpath(target)
@@ -177,6 +184,52 @@ def write_output(text: str, target: str, console: Console) -> None:
             where="--output",
             hint="nothing was left half written; make room or choose another place",
         ) from None
+
+
+def read_config_map(source: str, *, what: str, kubeconfig: str = "") -> str:
+    """The document in a ConfigMap (validators spec 1.1).
+
+    Raises:
+        AicrError: INVALID_REQUEST for another form of address, NOT_FOUND for an absent ConfigMap,
+            what the cluster answers.
+    """
+    import asyncio
+
+    from aicr.kube import config_maps, connect
+
+    address = config_maps.parse(source)
+
+    async def read() -> str:
+        async with connect(kubeconfig=kubeconfig) as cluster:
+            return await config_maps.read(cluster, address, what=what, key=IN_CONFIG_MAPS[what])
+
+    return asyncio.run(read())
+
+
+def write_config_map(text: str, target: str, *, key: str, kubeconfig: str = "") -> None:
+    """Put an output into a ConfigMap.
+
+    Raises:
+        AicrError: INVALID_REQUEST for another form of address and for an output that has no key
+            there; what the cluster answers.
+    """
+    if not key:
+        raise invalid(
+            f"{target}: ConfigMaps are not written by this command",
+            where="--output",
+            hint="write a file, then: kubectl create configmap NAME --from-file=FILE",
+        )
+    import asyncio
+
+    from aicr.kube import config_maps, connect
+
+    address = config_maps.parse(target)
+
+    async def write() -> None:
+        async with connect(kubeconfig=kubeconfig) as cluster:
+            await config_maps.write(cluster, address, key=key, text=text)
+
+    asyncio.run(write())
 
 
 def replace_file(path: str, text: str) -> None:

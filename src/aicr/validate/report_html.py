@@ -1,8 +1,8 @@
 """The report of a run as one HTML page for people: no script, no font, no picture from elsewhere.
 
-The page says what a CTRF report says and nothing more, so it is made from the report and can be made again
-from the stored file. Text from checks is untrusted: it is escaped by the template engine, and the page
-carries a policy under which a browser would run nothing anyway.
+The page says what a CTRF report says and nothing more, so it is made from the report and can be
+made again from the stored file. Text from checks is untrusted: it is escaped by the template
+engine, and the page carries a policy under which a browser would run nothing anyway.
 
 `render` is pure. It must not know how checks are run.
 Source: decisions 8, 32 and 62; validators spec 1.10 and 3.8.

@@ -1,0 +1,42 @@
+"""Every waiting time of taking a snapshot in one object (decision 67).
+
+The three limits of collectors are the original's (recipe spec 8.4); the outer one for the agent's Job is
+the caller's ``--timeout``. Tests shorten all by ``AICR_TIMEOUT_FACTOR``. It must not know who waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+
+from aicr.kube.timeouts import Timeouts
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Waiting times in seconds."""
+
+    #: One collector that looks at the machine.
+    machine: float = 10.0
+    #: The collector that asks the Kubernetes API.
+    kubernetes: float = 60.0
+    #: The collector that lists all nodes.
+    topology: float = 90.0
+    #: From the Job's creation until its snapshot is there (validators spec 1.1, ``--timeout``).
+    agent: float = 300.0
+    #: Between two looks at the agent's Job.
+    poll: float = 1.0
+    #: How long the scheduler may find no place before waiting is given up (decision 14).
+    unschedulable: float = 30.0
+    #: Removing what a run made, whatever happened to the run.
+    cleanup: float = 30.0
+
+    def scaled(self, factor: float) -> Limits:
+        """The same times, each multiplied by *factor*."""
+        return replace(self, **{one.name: getattr(self, one.name) * factor for one in fields(self)})
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str]) -> Limits:
+        """The defaults, scaled by ``AICR_TIMEOUT_FACTOR``; INVALID_REQUEST if that is no number."""
+        factor = Timeouts.from_environment(environ).request / Timeouts().request
+        return cls() if factor == 1 else cls().scaled(factor)

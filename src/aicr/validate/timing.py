@@ -1,0 +1,72 @@
+"""Every waiting time of a validation run in one object (decision 67).
+
+Three deadlines nest, so that the inner one always speaks first: the check's own budget T, the
+wait T + 2m30s, the Job's T + 3m30s. The last one deletes the pod, and its log with it.
+``AICR_TIMEOUT_FACTOR`` scales all of them but T, which is the catalogue's.
+
+Source: validators spec 3.5, 11; decision 14.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+
+from aicr.kube.timeouts import Timeouts
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Waiting times in seconds."""
+
+    #: How much longer than its budget a check is waited for.
+    wait_buffer: float = 150.0
+    #: How much longer than its budget a Job may live.
+    job_headroom: float = 210.0
+    #: To create one object, over an API server that is away.
+    create: float = 30.0
+    #: To read what came of a check, and to remove what a run has made.
+    cleanup: float = 30.0
+    #: For a deleted Job's pod to vanish.
+    pod_gone: float = 60.0
+    #: For a pod to be scheduled, and for a Job to get its pod.
+    schedule: float = 120.0
+    pod_created: float = 30.0
+    #: For a node to pull an image once it has failed to.
+    pull: float = 30.0
+    #: For the rest of a log after its container has ended.
+    log: float = 10.0
+    #: Between two looks at what no watch tells.
+    poll: float = 2.0
+    #: A finished Job's life; never scaled.
+    job_ttl: float = 3600.0
+
+    def scaled(self, factor: float) -> Timing:
+        """The same times, each but the life of a finished Job multiplied by *factor*."""
+        values = {
+            field.name: getattr(self, field.name) * factor
+            for field in fields(self)
+            if field.name != "job_ttl"
+        }
+        return replace(self, **values)
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str]) -> Timing:
+        """The defaults, scaled by ``AICR_TIMEOUT_FACTOR`` if it is set.
+
+        Raises:
+            AicrError: INVALID_REQUEST for a factor that is no positive number.
+        """
+        whole = Timeouts()
+        return cls().scaled(Timeouts.from_environment(environ).request / whole.request)
+
+    def wait_seconds(self, budget: float) -> float:
+        """How long a check with a budget of so many seconds is waited for."""
+        return budget + self.wait_buffer
+
+    def job_deadline(self, budget: float) -> int:
+        """``activeDeadlineSeconds`` of its Job: whole seconds, and always after the wait."""
+        return max(
+            int(budget) + math.ceil(self.job_headroom), math.ceil(self.wait_seconds(budget)) + 1
+        )
