@@ -99,6 +99,8 @@ docs: $(BIN)/.aicr-dev ## write generated pages and completion scripts again
 	@$(BIN)/python -m tools.gen_lint_page
 	@echo "make: the page of bundle validations"
 	@$(BIN)/python -m tools.gen_validation_page
+	@echo "make: the page of checks"
+	@$(BIN)/python -m tools.gen_checks_page
 	@echo "make: completion scripts"
 	@$(BIN)/python tools/make_completions.py
 

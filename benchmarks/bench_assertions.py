@@ -1,12 +1,17 @@
-"""What judging objects costs: evaluations a second, and a list of many pods.
+"""What judging objects costs: evaluations a second, and a check on many pods through the client.
 
 Run: ``python benchmarks/bench_assertions.py [--pods 5000] [--runs 5]``.
-Targets: 10,000 evaluations a second of a pod-sized object; 5,000 pods judged in 2 s.
+Targets: 10,000 evaluations a second of a pod-sized object; 5,000 pods checked in 2 s, with one list a poll.
+
+The second part runs a health check on a client whose transport has the pages of the answer at hand: it
+costs what this side costs (decoding, judging), and counts what is asked.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import json
 import statistics
 import sys
 import time
@@ -16,6 +21,12 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 from aicr.assertions import tree
+from aicr.assertions.document import read_check
+from aicr.assertions.runner import run_check
+from aicr.kube.client import Client
+from aicr.kube.config import ClusterConfig
+from aicr.kube.reader import PAGE
+from aicr.kube.request import Request
 
 WAITING = (
     "((containerStatuses || `[]`)[?state.waiting.reason == 'CrashLoopBackOff' || "
@@ -55,6 +66,65 @@ def pod(number: int) -> dict[str, Any]:
     }
 
 
+class Pages:
+    """A transport that answers lists of pods with prepared pages, and counts lists and requests."""
+
+    def __init__(self, pods: list[dict[str, Any]]) -> None:
+        starts = range(0, len(pods), PAGE)
+        self._bodies = [
+            json.dumps(
+                {
+                    "kind": "PodList",
+                    "apiVersion": "v1",
+                    "metadata": {
+                        "resourceVersion": "1",
+                        "continue": str(number + 1) if number + 1 < len(starts) else "",
+                    },
+                    "items": pods[start : start + PAGE],
+                }
+            ).encode()
+            for number, start in enumerate(starts)
+        ]
+        self.lists = self.requests = 0
+
+    async def send(self, request: Request, *, timeout: float | None = None) -> bytes:
+        """The page that is asked for."""
+        self.requests += 1
+        token = dict(request.query).get("continue", "")
+        self.lists += not token
+        return self._bodies[int(token or 0)]
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"a check must only list, and asked for {name}")
+
+
+def check_all(pods: list[dict[str, Any]], runs: int) -> None:
+    """Check all pods through the client and print what it took."""
+    resource = {key: value for key, value in SICK.items() if key != "status"}
+    stuck = {**resource, "status": {WAITING: True}}
+    test = {
+        "apiVersion": "chainsaw.kyverno.io/v1alpha1",
+        "kind": "Test",
+        "metadata": {"name": "bench"},
+        "spec": {"steps": [{"try": [{"error": {"resource": stuck}}]}]},
+    }
+    seconds, transport = [], Pages(pods)
+    for _ in range(runs):
+        transport.lists = transport.requests = 0
+        client = Client(transport, ClusterConfig("http://bench"))
+        start = time.perf_counter()
+        check = read_check(json.dumps(test), source="bench", component="bench")
+        result = asyncio.run(run_check(client, check))
+        seconds.append(time.perf_counter() - start)
+        assert result["passed"], result
+        assert result["output"][0].endswith(f"{len(pods)} objects exist, none matched")
+        assert transport.lists == 1
+    print(
+        f"check:    {len(pods)} pods in {statistics.median(seconds):.3f} s through the client, "
+        f"1 list ({transport.requests} pages) a poll"
+    )
+
+
 def main() -> None:
     """Measure and print medians."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -73,6 +143,7 @@ def main() -> None:
         median = statistics.median(seconds)
         rate = options.pods / median
         print(f"{name}: {options.pods} pods in {median:.3f} s, {rate:,.0f} evaluations a second")
+    check_all(pods, options.runs)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,11 @@ CRITERIA = [
 
 @dataclass
 class Contender:
-    """One command line with what was measured of it: seconds and KiB, one entry a round."""
+    """One command line with what was measured of it: seconds and KiB, one entry a round.
+
+    ``cpu_seconds`` is the time the processor worked in the program itself, without the kernel: what
+    is left when files, other processes and the machine's mood are taken away.
+    """
 
     name: str
     argv: list[str]
@@ -42,6 +46,7 @@ class Contender:
     #: A folder that must not exist before each run.
     fresh: Path | None = None
     seconds: list[float] = field(default_factory=list)
+    cpu_seconds: list[float] = field(default_factory=list)
     peak_kib: list[int] = field(default_factory=list)
 
     def run_once(self, scratch: Path) -> None:
@@ -59,6 +64,12 @@ class Contender:
             words = (scratch / "output").read_text(errors="replace")
             raise SystemExit(f"{self.name}: exit {process.returncode}\n{words}")
         self.peak_kib.append(usage.ru_maxrss)
+        self.cpu_seconds.append(usage.ru_utime)
+
+    def forget(self) -> None:
+        """Drop what was measured so far."""
+        for measured in (self.seconds, self.cpu_seconds, self.peak_kib):
+            measured.clear()
 
 
 def contenders(aicr: str, original: str | None, scratch: Path) -> list[Contender]:
@@ -127,8 +138,7 @@ def main() -> None:
                 row.run_once(scratch)
             if number == 1:
                 for row in rows:
-                    row.seconds.clear()
-                    row.peak_kib.clear()
+                    row.forget()
     print(f"Python {platform.python_version()}, {os.cpu_count()} cores, {arguments.rounds} rounds")
     print(table(rows))
     # The kernel counts a child's memory from before it started the program, when it was still a

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from aicr.bundle import crd_groups, dra, readiness
 from aicr.bundle.charts import values_yaml
-from aicr.bundle.deployers import argocd_apps, helm_install, helm_script
+from aicr.bundle.deployers import helm_install
 from aicr.catalog.catalog import Catalog
 from aicr.recipe.hydrate import resolve_values
 from aicr.yamlio import read
@@ -78,13 +78,13 @@ def constants(top: Path = TOP) -> list[Constant]:
         RecordError: a script no longer holds what is looked for, so this table is out of date.
     """
     gpu, driver, nodewright = dra.OPERATOR, dra.DRIVER, crd_groups.NODEWRIGHT
-    shared_resource, _, shared_group = argocd_apps._SHARED_CRD["name"].partition(".")
+    shared_resource, _, shared_group = crd_groups.SHARED_CRD.partition(".")
     shared = {"group": shared_group, "resource": shared_resource}
     suffix = _in_script(r"grep -e '(-[a-z-]+)\$'")
     state = _in_script(r"\.metadata\.labels\.(nvidia\\\.com/[a-z-]+)").replace("\\", "")
     done = _in_script(r'\$2 != "([a-z-]+)"')
     install = "aicr.bundle.deployers.helm_install:INSTALL"
-    argocd = "aicr.bundle.deployers.argocd_apps:_SHARED_CRD"
+    argocd = "aicr.bundle.crd_groups:SHARED_CRD"
     policies = {"group": readiness._NIC_GROUP, "resource": "nicclusterpolicies"}
     return [
         *(
@@ -100,8 +100,8 @@ def constants(top: Path = TOP) -> list[Constant]:
         Constant(
             nodewright,
             TAINTS,
-            "aicr.bundle.deployers.helm_script:NODEWRIGHT_TAINT",
-            helm_script.NODEWRIGHT_TAINT,
+            "aicr.bundle.crd_groups:NODEWRIGHT_TAINT",
+            crd_groups.NODEWRIGHT_TAINT,
         ),
         Constant(driver, DAEMON_SETS, install, suffix),
         Constant(gpu, RUNTIME, install, {"driverUpgradeLabel": state}),

@@ -69,7 +69,7 @@ def test_a_test_is_read_into_operations() -> None:
     assert check.tests[0].assert_timeout == 90.0
 
 
-@pytest.mark.covers("H8", "V-387", "V-382")
+@pytest.mark.covers("H8", "V-387", "V-382", "V10-67", "V-388")
 @pytest.mark.parametrize("operation", FORBIDDEN)
 def test_every_operation_that_could_change_something_is_refused(operation: str) -> None:
     """The allowlist is assert and error; the message names the operation and the line (row 67)."""
@@ -78,7 +78,7 @@ def test_every_operation_that_could_change_something_is_refused(operation: str) 
     assert error.where == "f.yaml:11:11"
 
 
-@pytest.mark.covers("H8")
+@pytest.mark.covers("H8", "V10-68", "V-396")
 @pytest.mark.parametrize(
     ("entries", "message", "where"),
     [
@@ -194,12 +194,13 @@ def test_handlers_are_refused_whatever_they_hold(spec: str, label: str) -> None:
         ("  \n---\n---\nnull\n", "declares no resources to assert"),
     ],
 )
-@pytest.mark.covers("H8")
+@pytest.mark.covers("H8", "V10-70", "V10-71", "V-390", "V-393")
 def test_files_that_check_nothing_are_refused(text: str, message: str) -> None:
     """Nothing passes vacuously (rows 70 and 71)."""
     assert message in refusal(text).message
 
 
+@pytest.mark.covers("V10-69", "V-394")
 @pytest.mark.parametrize(
     ("second", "message"),
     [
@@ -226,6 +227,7 @@ def test_only_tests_share_a_stream_with_a_test(second: str, message: str) -> Non
     assert "declares no" not in error.message
 
 
+@pytest.mark.covers("V-395")
 def test_punctuation_between_documents_is_no_content() -> None:
     """Empty, comment-only and null documents are skipped; positions hold for the whole file."""
     text = f"---\n# comment\n---\nnull\n---\n{steps(ASSERT)}---\n{steps(ASSERT)}---\n"
@@ -240,6 +242,7 @@ def test_offenders_among_several_documents_are_named() -> None:
     assert error.message.startswith('doc[1] step "s" try[0]')
 
 
+@pytest.mark.covers("V10-70", "V-391")
 def test_an_intended_no_op_says_so() -> None:
     """The annotation excuses its own document, and no other (row 70)."""
     note = HEAD + '  annotations: {aicr/no-op-check: "true"}\n'
@@ -250,6 +253,7 @@ def test_an_intended_no_op_says_so() -> None:
     assert "declares no assert/error" in refusal(note.replace('"true"', "true")).message
 
 
+@pytest.mark.covers("V-431")
 @pytest.mark.parametrize(
     ("first", "second", "caller", "expected"),
     [

@@ -74,6 +74,7 @@ MATCHING: list[tuple[Any, Any]] = [
 ]
 
 
+@pytest.mark.covers("V10-82")
 @pytest.mark.parametrize(("assertion", "actual"), MATCHING)
 def test_matching_documents_have_no_findings(assertion: Any, actual: Any) -> None:
     """Each construct on a document that it matches."""
@@ -126,6 +127,7 @@ FAILING: list[tuple[Any, Any, str]] = [
 ]
 
 
+@pytest.mark.covers("V10-81")
 @pytest.mark.parametrize(("assertion", "actual", "text"), FAILING)
 def test_findings_say_where_what_and_why(assertion: Any, actual: Any, text: str) -> None:
     """A difference has the path, the value found and the value expected."""

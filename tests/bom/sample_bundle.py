@@ -9,6 +9,7 @@ from typing import Any
 from aicr.bundle import info
 from aicr.bundle.layout import LOCAL_HELM, UPSTREAM_HELM, Folder
 from aicr.bundle.options import BundleOptions
+from aicr.bundle.plan import Plan
 from aicr.yamlio.write import dump
 
 Files = dict[str, tuple[bytes, int]]
@@ -146,14 +147,15 @@ def sample(*, vendored: bool = True, values: dict[str, Any] | None = None) -> Fi
             "003-inner/cluster-values.yaml": (b"{}\n", 0o644),
             "003-inner/charts/inner-0.3.0.tgz": (chart_archive(), 0o644),
         }
+    recipe: Any = {"kind": "RecipeResult", "componentRefs": refs}
+    options = BundleOptions(version="1.2.3")
     return info.complete(
         made,
-        recipe={"kind": "RecipeResult", "componentRefs": refs},
-        folders=folders,
+        Plan(components=[], notes=[], recipe=recipe, deployer="helm", options=options),
+        folders,
         deployer="helm",
         entrypoint="deploy.sh",
         manifest="",
-        options=BundleOptions(version="1.2.3"),
     )
 
 

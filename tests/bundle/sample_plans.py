@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, cast
 
+from aicr.bundle.options import BundleOptions
 from aicr.bundle.plan import Component, Plan
 
 GPU_CHART: Final[dict[str, Any]] = {
@@ -58,6 +59,7 @@ def plan_of(*components: Component, notes: tuple[str, ...] = (), **recipe: Any) 
         notes=list(notes),
         recipe=cast("Any", document),
         deployer="helm",
+        options=BundleOptions(version="dev"),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.bundle.sample_catalogues import World
 
-from aicr.bundle import deployers, flag_rules
+from aicr.bundle import deployers, flag_rules, layout
 from aicr.bundle.options import BundleOptions
 from aicr.errors import AicrError
 
@@ -82,8 +82,8 @@ def test_a_deployer_of_another_package_can_be_registered(
     made = World("app").plan(deployer=" Eighth ", app_name="x", flux_namespace="y")
     assert made.deployer == "eighth"
     module = deployers.load("eighth")
-    files = module.generate(dict(made.recipe), made, options=made.options)
-    assert files["install.txt"][0] == b"001-app\n"
+    files = module.generate(made, layout.folders(made))
+    assert files["install.txt"][0] == b"001-app\napp\n"
 
 
 @pytest.mark.parametrize("name", ["", "Upper", "a b", "helm"])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import os
 import subprocess
 import sys
@@ -25,7 +26,7 @@ def sample() -> dict[str, tuple[bytes, int]]:
         component("a", manifests=[("m.yaml", CONFIG_MAP)], pre_manifests=[("p.yaml", CONFIG_MAP)]),
         notes=("Warning: one",),
     )
-    return helm.generate(dict(plan.recipe), plan)
+    return helm.generate(plan, layout.folders(plan))
 
 
 @pytest.mark.covers("B10-3", "C-099")
@@ -81,15 +82,6 @@ def test_the_file_set_is_complete() -> None:
     ]
 
 
-def test_folders_made_before_are_used_as_they_are() -> None:
-    """A caller that has the folders already gets the same files."""
-    plan = plan_of(chart("b"))
-    made = layout.folders(plan)
-    assert helm.generate(dict(plan.recipe), plan, folders=made) == helm.generate(
-        dict(plan.recipe), plan
-    )
-
-
 def test_a_written_bundle_verifies(tmp_path: Path) -> None:
     """What is generated, written and verified agree (7.2)."""
     output.write_bundle(sample(), str(tmp_path / "out"))
@@ -131,8 +123,8 @@ def test_inputs_are_not_changed() -> None:
     """Values, refs and the recipe are as they were."""
     values: dict[str, Any] = {"a": {"b": [1, {"c": None}]}}
     plan = plan_of(chart("x", values=values))
-    recipe = dict(plan.recipe)
-    helm.generate(recipe, plan)
+    recipe = copy.deepcopy(plan.recipe)
+    helm.generate(plan, layout.folders(plan))
     assert values == {"a": {"b": [1, {"c": None}]}}
     assert recipe == plan.recipe
 

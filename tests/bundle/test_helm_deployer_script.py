@@ -9,6 +9,7 @@ from tests import tools
 from tests.bundle.sample_plans import CONFIG_MAP, chart, component, plan_of
 from tests.bundle.stub_cluster import StubCluster, place
 
+from aicr.bundle import layout
 from aicr.bundle.deployers import helm
 from aicr.bundle.plan import Component
 
@@ -19,8 +20,7 @@ BACK_OFF = ["sleep 5", "sleep 20", "sleep 45", "sleep 80", "sleep 120"]
 def bundle(root: Path, *components: Component, notes: tuple[str, ...] = ()) -> Path:
     """deploy.sh of a written bundle; by default of the two components a and b."""
     plan = plan_of(*(components or (chart("a"), chart("b"))), notes=notes)
-    recipe = dict(plan.recipe)
-    return place(helm.generate(recipe, plan), root / "bundle") / "deploy.sh"
+    return place(helm.generate(plan, layout.folders(plan)), root / "bundle") / "deploy.sh"
 
 
 @pytest.fixture
@@ -428,11 +428,15 @@ def test_a_restart_that_fails_fails_the_release(
     assert cluster.installs()[-1] == "nvidia-dra-driver-gpu"
 
 
-def nodewright(taint: str = "") -> Component:
+OLD_TAINT = "skyhook.nvidia.com=runtime-required:NoSchedule"
+NEW_TAINT = "nodewright.nvidia.com=runtime-required:NoSchedule"
+
+
+def nodewright(taint: str = "", version: str = "v0.17.1") -> Component:
     """nodewright-operator, with a taint of its own or the usual one."""
     env = {"runtimeRequiredTaint": taint} if taint else {}
     values = {"controllerManager": {"manager": {"env": env}}}
-    return chart("nodewright-operator", namespace="skyhook", values=values)
+    return chart("nodewright-operator", namespace="skyhook", values=values, version=version)
 
 
 @pytest.mark.parametrize(
@@ -452,6 +456,29 @@ def test_left_over_node_taints_are_removed(
     done = cluster.run(bundle(tmp_path, nodewright(taint)))
     assert done.returncode == 0, done.stderr
     assert cluster.calls("kubectl taint") == [f"kubectl taint nodes n1 {listed}-"]
+
+
+@pytest.mark.parametrize(
+    ("version", "taint", "taken"),
+    [
+        ("v0.17.1", "", [OLD_TAINT]),
+        ("v0.18.0", "", [NEW_TAINT, OLD_TAINT]),
+        ("1.2.0", "", [NEW_TAINT, OLD_TAINT]),
+        ("", "", [NEW_TAINT, OLD_TAINT]),
+        ("v0.18.0", "gate=on:NoExecute", ["gate=on:NoExecute", OLD_TAINT]),
+        ("v0.18.0", OLD_TAINT, [OLD_TAINT]),
+    ],
+    ids=["old", "renamed", "newer", "no version", "own taint", "old by value"],
+)
+def test_from_nodewright_018_both_spellings_of_the_taint_are_removed(
+    tmp_path: Path, cluster: StubCluster, version: str, taint: str, taken: list[str]
+) -> None:
+    """0.18 renamed the taint and still takes the old one away, so either may be left over (5.1)."""
+    cluster.answer("get-deployments", " 0")
+    cluster.answer("get-nodes", f"n1 {OLD_TAINT} {NEW_TAINT} gate=on:NoExecute\n")
+    done = cluster.run(bundle(tmp_path, nodewright(taint, version)))
+    assert done.returncode == 0, done.stderr
+    assert cluster.calls("kubectl taint") == [f"kubectl taint nodes n1 {each}-" for each in taken]
 
 
 @pytest.mark.parametrize("case", ["running", "dry run", "not in the bundle"])

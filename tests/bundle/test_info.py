@@ -8,7 +8,7 @@ import pytest
 from tests.bundle.sample_plans import CONFIG_MAP, chart, plan_of
 
 from aicr.artifacts import checksums
-from aicr.bundle import info
+from aicr.bundle import info, layout
 from aicr.bundle.deployers import helm
 from aicr.bundle.options import BundleOptions
 from aicr.errors import AicrError
@@ -18,7 +18,8 @@ from aicr.yamlio import read, write
 def files_of(options: BundleOptions | None = None) -> dict[str, tuple[bytes, int]]:
     """The files of a bundle of one component with manifests."""
     plan = plan_of(chart("a", namespace="ns", manifests=[("m.yaml", CONFIG_MAP)]))
-    return helm.generate(dict(plan.recipe), plan, options=options)
+    plan.options = options or BundleOptions(version="dev")
+    return helm.generate(plan, layout.folders(plan))
 
 
 def document(options: BundleOptions | None = None) -> dict[str, Any]:
@@ -112,7 +113,7 @@ def test_external_data_stays_inside_data(path: str) -> None:
 def test_recipe_yaml_is_the_recipe_of_this_bundle() -> None:
     """It reads back as the document that was handed in (2.9)."""
     plan = plan_of(chart("a"))
-    files = helm.generate(dict(plan.recipe), plan)
+    files = helm.generate(plan, layout.folders(plan))
     assert read.load(files["recipe.yaml"][0].decode(), source="recipe.yaml") == plan.recipe
 
 

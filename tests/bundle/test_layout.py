@@ -37,7 +37,7 @@ def test_folders_are_numbered_in_deployment_order() -> None:
     assert dirs(chart("b"), chart("a"), chart("c")) == ["001-b", "002-a", "003-c"]
 
 
-@pytest.mark.covers("B10-6", "C-096", "C-097")
+@pytest.mark.covers("B10-6", "C-025", "C-096", "C-097")
 def test_manifests_of_a_chart_go_into_a_post_folder() -> None:
     """The chart stays a reference, and its manifests become a local chart after it (2.2)."""
     made = layout.folders(plan_of(chart("x", manifests=[("m.yaml", CONFIG_MAP)])))
@@ -172,6 +172,18 @@ def test_crds_are_not_applied_without_the_registry_flag() -> None:
     entry = {**pinned(**GPU_CHART), "ownsCRDs": False}
     [folder] = layout.folders(plan_of(component("gpu-operator", entry=entry, **GPU_CHART)))
     assert "apply-crds.sh" not in folder.files
+
+
+@pytest.mark.parametrize("excluded", [False, True])
+def test_the_registry_can_leave_the_crds_of_subcharts_out(excluded: bool) -> None:
+    """ownsCRDsExcludeSubcharts narrows the audit behind ownsCRDs to the chart's own CRDs (2.6)."""
+    entry = {**pinned(**GPU_CHART), "ownsCRDsExcludeSubcharts": excluded}
+    [folder] = layout.folders(plan_of(component("gpu-operator", entry=entry, **GPU_CHART)))
+    assert folder.crd_owner
+    assert folder.crd_subcharts is not excluded
+    script = folder.files["apply-crds.sh"][0].decode()
+    assert ("helm show crds" in script) is not excluded
+    assert ("helm pull" in script) is excluded
 
 
 @pytest.mark.covers("B10-11")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.bundle.sample_plans import CONFIG_MAP, chart, plan_of
 
-from aicr.bundle import output
+from aicr.bundle import layout, output
 from aicr.bundle.deployers import helm
 from aicr.errors import AicrError
 
@@ -20,7 +20,7 @@ Files = dict[str, tuple[bytes, int]]
 def bundle(name: str = "a") -> Files:
     """The files of a real bundle of one component."""
     plan = plan_of(chart(name, manifests=[("m.yaml", CONFIG_MAP)]))
-    return helm.generate(dict(plan.recipe), plan)
+    return helm.generate(plan, layout.folders(plan))
 
 
 def tree(root: Path) -> dict[str, tuple[bytes, str]]:

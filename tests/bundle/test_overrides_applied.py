@@ -302,6 +302,12 @@ def test_only_small_readable_regular_utf8_files_are_value_files(tmp_path: Path) 
         assert caught.value.code == INVALID_REQUEST
 
 
+def test_the_byte_order_mark_of_a_value_file_is_no_part_of_its_text(tmp_path: Path) -> None:
+    """Some editors put one first; the values are the same."""
+    (tmp_path / "f").write_bytes(b"\xef\xbb\xbfa: 1\n")
+    assert read_value_file(str(tmp_path / "f")) == "a: 1\n"
+
+
 def test_a_value_file_is_read_whole(tmp_path: Path) -> None:
     """A file of exactly the allowed size is fine."""
     (tmp_path / "f").write_text("é" * (MAX_VALUE_FILE // 2), encoding="utf-8")

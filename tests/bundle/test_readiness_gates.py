@@ -14,6 +14,7 @@ from aicr.bundle import layout, readiness
 from aicr.bundle.layout import Folder
 from aicr.bundle.options import BundleOptions
 from aicr.bundle.plan import Plan
+from aicr.contract.images import pull_policy
 from aicr.errors import AicrError
 from aicr.yamlio import read
 
@@ -290,7 +291,7 @@ def test_the_image_follows_the_version_and_the_registry(
 )
 def test_side_loaded_images_are_never_pulled(image: str, policy: str) -> None:
     """The local prefix has no registry behind it (validators spec 2.5)."""
-    assert readiness.pull_policy(image) == policy
+    assert pull_policy(image) == policy
 
 
 def test_a_mirror_can_be_named_when_the_gate_is_installed() -> None:

@@ -16,7 +16,7 @@ def text() -> str:
         component("b", manifests=[("m.yaml", CONFIG_MAP)]),
         notes=("Warning: first\nline", "Warning: second"),
     )
-    return helm.generate(dict(plan.recipe), plan)["README.md"][0].decode()
+    return helm.generate(plan, layout.folders(plan))["README.md"][0].decode()
 
 
 def test_the_table_names_each_release_and_its_chart() -> None:

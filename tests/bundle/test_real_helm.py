@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests import tools
+from tests.bundle import chart_repository
 from tests.bundle.sample_plans import CONFIG_MAP, chart, component, namespace_manifest, plan_of
 
 from aicr.bundle import charts, layout, output, scripts
@@ -75,7 +77,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     built = config_map(EATEN).encode()
     folders = layout.folders(plan, run=lambda _command, _seconds: (0, built, b""))
     target = tmp_path_factory.mktemp("real-helm") / "out"
-    output.write_bundle(helm.generate(dict(plan.recipe), plan, folders=folders), str(target))
+    output.write_bundle(helm.generate(plan, folders), str(target))
     return target
 
 
@@ -210,23 +212,82 @@ def test_the_crd_step_reads_what_helm_shows(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "apply-crds.sh").write_bytes(scripts.apply_crds_sh("x", "ns"))
     (folder / "upstream.env").write_text(f"CHART='{place}'\nREPO=''\nVERSION=''\n")
-    stub = tmp_path / "bin"
-    stub.mkdir()
+    assert applied_crds(folder, tmp_path) == ["as.example.com", "bs.example.com"]
+
+
+def applied_crds(folder: Path, scratch: Path) -> list[str]:
+    """Names of what apply-crds.sh of a folder hands to kubectl; the release is there already."""
+    stub = scratch / "bin"
+    for made in (stub, scratch / "scratch"):
+        made.mkdir()
     (stub / "helm").write_text(
         f'#!/usr/bin/env bash\n[ "$1" != list ] || {{ echo x; exit 0; }}\nexec {tools.helm()} "$@"\n'
     )
-    (stub / "kubectl").write_text(f"#!/usr/bin/env bash\ncat >{tmp_path}/applied\n")
+    (stub / "kubectl").write_text(f"#!/usr/bin/env bash\ncat >{scratch}/applied\n")
     for name in ("helm", "kubectl"):
         (stub / name).chmod(0o755)
     done = subprocess.run(
         [tools.program("bash", "install bash"), str(folder / "apply-crds.sh")],
-        env={"PATH": f"{stub}{os.pathsep}{os.environ['PATH']}", "HOME": str(tmp_path)},
+        env={
+            "PATH": f"{stub}{os.pathsep}{os.environ['PATH']}",
+            "HOME": str(scratch),
+            "TMPDIR": str(scratch / "scratch"),
+        },
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    applied = read.load_all((tmp_path / "applied").read_text(), source="applied")
-    names = [document["metadata"]["name"] for document in applied]
-    assert names == ["as.example.com", "bs.example.com"]
+    if not (scratch / "applied").exists():
+        assert "ships no CRDs" in done.stdout
+        return []
+    applied = read.load_all((scratch / "applied").read_text(), source="applied")
+    return [document["metadata"]["name"] for document in applied]
+
+
+@pytest.mark.parametrize("vendored", [False, True])
+@pytest.mark.parametrize("subcharts", [False, True])
+def test_crds_of_subcharts_are_left_alone_where_the_registry_says_so(
+    tmp_path: Path, subcharts: bool, vendored: bool
+) -> None:
+    """ownsCRDsExcludeSubcharts: only what lies in crds/ of the chart itself is applied (2.6)."""
+    crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: "
+    archive = chart_repository.packaged(
+        tmp_path / "charts",
+        "app",
+        "1.2.3",
+        {
+            "crds/deep/a.yaml": f"{crd}as.example.com\n",
+            "crds/b.yaml": f"---\n{crd}bs.example.com\n",
+            "charts/sub/Chart.yaml": "apiVersion: v2\nname: sub\nversion: 0.1.0\n",
+            "charts/sub/crds/c.yaml": f"{crd}cs.example.com\n",
+        },
+    )
+    folder = tmp_path / "folder"
+    (folder / "charts").mkdir(parents=True)
+    (folder / "Chart.yaml").write_bytes(charts.wrapper_yaml("x", "app", "1.2.3"))
+    shutil.copy(archive, folder / "charts")
+    script = scripts.apply_crds_sh("x", "ns", local=vendored, subcharts=subcharts)
+    (folder / "apply-crds.sh").write_bytes(script)
+    with chart_repository.served(tmp_path / "charts") as address:
+        (folder / "upstream.env").write_text(f"CHART='app'\nREPO='{address}'\nVERSION='1.2.3'\n")
+        found = applied_crds(folder, tmp_path)
+    wanted = ["as.example.com", "bs.example.com", *(["cs.example.com"] if subcharts else [])]
+    assert sorted(found) == wanted
+    assert not list((tmp_path / "scratch").iterdir())
+
+
+def test_a_chart_without_crds_of_its_own_needs_no_step(tmp_path: Path) -> None:
+    """CRDs of a subchart alone are none to apply."""
+    files = {
+        "charts/sub/Chart.yaml": "apiVersion: v2\nname: sub\nversion: 0.1.0\n",
+        "charts/sub/crds/c.yaml": "kind: CustomResourceDefinition\n",
+    }
+    archive = chart_repository.packaged(tmp_path / "charts", "app", "1.2.3", files)
+    folder = tmp_path / "folder"
+    (folder / "charts").mkdir(parents=True)
+    shutil.copy(archive, folder / "charts")
+    script = scripts.apply_crds_sh("x", "ns", local=True, subcharts=False)
+    (folder / "apply-crds.sh").write_bytes(script)
+    assert applied_crds(folder, tmp_path) == []

@@ -314,6 +314,8 @@ def all_scripts() -> dict[str, bytes]:
         "upstream": scripts.upstream_install_sh("x", "ns"),
         "local": scripts.local_install_sh("x", "ns", create_namespace=False, owns_namespace=True),
         "crds": scripts.apply_crds_sh("x.y", "ns"),
+        "own-crds": scripts.apply_crds_sh("x.y", "ns", subcharts=False),
+        "own-crds-local": scripts.apply_crds_sh("x.y", "ns", local=True, subcharts=False),
     }
 
 

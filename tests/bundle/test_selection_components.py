@@ -6,8 +6,12 @@ from typing import Any, cast
 
 import pytest
 
+from aicr import Catalog, Criteria, resolve
+from aicr.bundle.api import make_bundle
+from aicr.bundle.options import BundleOptions
 from aicr.bundle.overrides import Override, parse_overrides
 from aicr.bundle.selection import (
+    FILTER_EXCLUDES,
     OVERRIDE_REMOVED,
     RECIPE_DISABLES,
     Selection,
@@ -17,6 +21,7 @@ from aicr.bundle.selection import (
 from aicr.catalog.types import ComponentRef
 from aicr.errors import INVALID_REQUEST, AicrError
 from aicr.recipe.types import RecipeResult
+from aicr.yamlio import read
 
 
 def ref(name: str, *dependencies: str, enabled: bool = True) -> ComponentRef:
@@ -191,3 +196,133 @@ def test_leaving_out_the_gpu_operator_on_nodes_without_driver_is_worth_a_note() 
     preinstalled = recipe(*refs, gpuDriverState="preinstalled")
     assert chosen(preinstalled, "gpu-operator:enabled=false").notes == []
     assert chosen(recipe(*refs, gpuDriverState="absent")).notes == []
+
+
+REFS = (ref("a"), ref("b", "a"), ref("c", "b"), ref("off", enabled=False))
+
+
+def test_a_filter_names_what_the_bundle_holds() -> None:
+    """The rest is left out with its reason, and order goes through it (bundler spec 0.4, F1)."""
+    found = select(recipe(*REFS), [], bundlers=("c", "a", "a"))
+    assert [each["name"] for each in found.refs] == ["a", "c"]
+    assert found.refs[1]["dependencyRefs"] == ["a"]
+    assert found.removed == {"b": FILTER_EXCLUDES, "off": RECIPE_DISABLES}
+
+
+def test_an_empty_filter_is_no_filter() -> None:
+    """Nothing was asked for, so nothing is left out."""
+    assert len(select(recipe(*REFS), [], bundlers=()).refs) == 3
+
+
+@pytest.mark.parametrize(
+    ("bundlers", "switches", "message"),
+    [
+        (("x",), (), 'unknown component "x" in bundlers filter; recipe declares: a, b, c, off'),
+        (("",), (), 'unknown component "" in bundlers filter; recipe declares: a, b, c, off'),
+        (
+            ("off",),
+            (),
+            'component "off" is disabled and cannot be selected via the bundlers filter',
+        ),
+        (
+            ("a", "b"),
+            ("b:enabled=false",),
+            'component "b" is disabled and cannot be selected via the bundlers filter: '
+            f"{OVERRIDE_REMOVED}",
+        ),
+        (
+            ("a",),
+            ("b:enabled=true",),
+            f'component "b" cannot be enabled with --set b:enabled=true: {FILTER_EXCLUDES}',
+        ),
+    ],
+    ids=["unknown", "blank", "disabled", "switched off", "switched on but left out"],
+)
+def test_a_filter_that_cannot_take_effect_is_refused(
+    bundlers: tuple[str, ...], switches: tuple[str, ...], message: str
+) -> None:
+    """The message names the component and what the recipe declares (bundler spec 0.4)."""
+    with pytest.raises(AicrError) as caught:
+        select(recipe(*REFS), overrides(*switches), bundlers=bundlers)
+    assert caught.value.code == INVALID_REQUEST
+    assert caught.value.message == message
+
+
+def test_an_override_of_what_a_filter_leaves_out_is_refused() -> None:
+    """With the filter as the reason (bundler spec 0.5)."""
+    found = select(recipe(*REFS), [], bundlers=("a",))
+    with pytest.raises(AicrError, match="because the bundlers filter excludes it"):
+        check_present(overrides("b:x=1"), found.removed)
+
+
+def test_a_component_switched_off_may_be_left_out_as_well() -> None:
+    """Two ways of saying the same."""
+    found = select(recipe(*REFS), overrides("b:enabled=false"), bundlers=("a",))
+    assert [each["name"] for each in found.refs] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "needed"),
+    [
+        ("disabled", ()),
+        ("customer-managed", ("slinky-slurm",)),
+        (
+            "aicr-provided",
+            (
+                "slinky-slurm",
+                "mariadb-operator-crds",
+                "mariadb-operator",
+                "slurm-accounting-mariadb",
+            ),
+        ),
+    ],
+)
+def test_a_filter_must_keep_what_the_accounting_mode_needs(
+    mode: str, needed: tuple[str, ...]
+) -> None:
+    """Accounting that was promised would lose its database (bundler spec 0.6)."""
+    names = (
+        *("mariadb-operator", "mariadb-operator-crds", "slinky-slurm", "slurm-accounting-mariadb"),
+        "other",
+    )
+    made = recipe(*(ref(name) for name in names))
+    made["configuration"] = {"slurm": {"accounting": {"mode": mode}}}
+    for name in names:
+        wanted = tuple(each for each in names if each != name)
+        if name in needed:
+            with pytest.raises(AicrError, match=f'leaves out component "{name}", which') as caught:
+                select(made, [], bundlers=wanted)
+            assert "configuration.slurm.accounting.mode" in caught.value.message
+        else:
+            assert len(select(made, [], bundlers=wanted).refs) == 4
+
+
+def test_the_node_labeler_is_asked_for_by_its_flag_alone() -> None:
+    """Named in a filter without the opt-in it is refused, not dropped (bundler spec 4.5)."""
+    made = recipe(
+        ref("gpu-operator"), ref("nvidia-dra-driver-gpu"), ref("dra-node-labeler", enabled=False)
+    )
+    names = ("gpu-operator", "nvidia-dra-driver-gpu", "dra-node-labeler")
+    with pytest.raises(AicrError, match="--dra-eviction-node-label"):
+        select(made, [], bundlers=names)
+    assert len(select(made, [], bundlers=names, dra_eviction=True).refs) == 3
+    # Without the driver there is nothing to label nodes for.
+    with pytest.raises(AicrError, match="cannot be selected via the bundlers filter"):
+        select(made, [], bundlers=("gpu-operator", "dra-node-labeler"), dra_eviction=True)
+
+
+def test_leaving_the_gpu_operator_out_where_nodes_have_no_driver_is_worth_a_word() -> None:
+    """By filter as by switch (bundler spec 0.4)."""
+    made = recipe(ref("a"), ref("gpu-operator"), gpuDriverState="absent")
+    (note,) = select(made, [], bundlers=("a",)).notes
+    assert "no GPU driver" in note
+
+
+def test_a_bundle_tells_which_components_it_was_asked_for() -> None:
+    """The filter reaches the folders and bundle-info.yaml (bundler spec 2.10)."""
+    found = resolve(Catalog.builtin(), Criteria(service="eks", accelerator="h100", os="ubuntu"))
+    bundle = make_bundle(found, BundleOptions(bundlers=["nfd", "cert-manager"]))
+    assert [each.name for each in bundle.plan.components] == ["cert-manager", "nfd"]
+    info = read.load(bundle.files["bundle-info.yaml"][0].decode(), source="bundle-info.yaml")
+    assert info["build"]["settings"]["components"] == ["cert-manager", "nfd"]
+    assert {each["component"] for each in info["layout"]["releases"]} == {"cert-manager", "nfd"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import os
@@ -103,7 +104,7 @@ def test_a_pulled_chart_lies_in_a_chart_around_it(repository: str, archives: Pat
 
 def written(made: Plan, target: Path) -> Path:
     """The helm bundle of a plan on disk."""
-    files = helm_deployer.generate(dict(made.recipe), made, options=made.options)
+    files = helm_deployer.generate(made, layout.folders(made))
     output.write_bundle(files, str(target))
     return target
 
@@ -390,9 +391,9 @@ def test_a_namespace_of_the_chart_keeps_helm_from_making_it(tmp_path: Path) -> N
 
 
 def tarball(files: dict[str, bytes], *, link: str = "") -> bytes:
-    """A gzipped tar of these files."""
+    """A gzipped tar of these files, the same bytes at any time."""
     buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
         for name, content in files.items():
             member = tarfile.TarInfo(name)
             member.size = len(content)
@@ -402,7 +403,7 @@ def tarball(files: dict[str, bytes], *, link: str = "") -> bytes:
             member.type = tarfile.SYMTYPE
             member.linkname = "/etc/passwd"
             archive.addfile(member)
-    return buffer.getvalue()
+    return gzip.compress(buffer.getvalue(), mtime=0)
 
 
 GOOD = b"apiVersion: v2\nname: app\nversion: 1.2.3\n"
@@ -421,6 +422,10 @@ GOOD = b"apiVersion: v2\nname: app\nversion: 1.2.3\n"
         (tarball({"app/Chart.yaml": GOOD, "/abs/x": b""}), "no file of a chart"),
         (tarball({"app/Chart.yaml": GOOD}, link="app/link"), "no file of a chart"),
         (tarball({"app/Chart.yaml": GOOD})[:60], "no gzipped tar"),
+    ],
+    ids=[
+        *("nothing", "text", "no Chart.yaml", "no version", "name with dots", "broken Chart.yaml"),
+        *("path with dots", "absolute path", "link", "cut short"),
     ],
 )
 def test_an_archive_that_is_no_chart_is_refused(content: bytes, words: str) -> None:
@@ -456,7 +461,7 @@ def test_equal_charts_give_equal_bundles(archives: Path) -> None:
     for _ in range(2):
         planned = world("https://charts.invalid").plan(vendor_charts=True, chart_dir=str(archives))
         attached(planned)
-        made.append(helm_deployer.generate(dict(planned.recipe), planned, options=planned.options))
+        made.append(helm_deployer.generate(planned, layout.folders(planned)))
     assert made[0] == made[1]
 
 
@@ -471,9 +476,7 @@ def test_every_deployer_takes_vendored_charts_and_gates(archives: Path, deployer
     )
     attached(made)
     module = deployers.load(deployer)
-    files = module.generate(
-        dict(made.recipe), made, options=made.options, folders=layout.folders(made)
-    )
+    files = module.generate(made, layout.folders(made))
     wrapped = [path for path in files if path.endswith("charts/app-1.2.3.tgz")]
     assert len(wrapped) == 1
     assert files[wrapped[0]][0] == (archives / "app-1.2.3.tgz").read_bytes()

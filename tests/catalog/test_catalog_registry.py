@@ -94,7 +94,7 @@ def test_names_are_required_and_unique(tmp_path: Path, bad: dict[str, Any], mess
     assert message in problems(tmp_path, entry("ok"), bad)
 
 
-@pytest.mark.covers("R11-37")
+@pytest.mark.covers("R11-37", "C-005", "C-006")
 @pytest.mark.parametrize("helm", [{"defaultRepository": SOURCE}, {"defaultChart": "c"}, CHART])
 def test_helm_and_kustomize_do_not_mix(tmp_path: Path, helm: dict[str, str]) -> None:
     """There is no precedence between them, so the shape is refused."""
@@ -152,6 +152,7 @@ def test_an_alias_belongs_to_one_component(tmp_path: Path) -> None:
     assert catalog(tmp_path / "4", {"registry.yaml": registry(own)}).registry.get("a") == own
 
 
+@pytest.mark.covers("C-056", "C-057")
 @pytest.mark.parametrize("tier", ["system", "accelerated"])
 @pytest.mark.parametrize(
     ("group", "stored", "tail"),

@@ -13,7 +13,7 @@ from tests.bundle.chart_repository import helm
 from tools.chart_constants import Constant, Pin, RecordError
 
 from aicr.bundle import crd_groups, dra
-from aicr.bundle.deployers import helm_install, helm_script
+from aicr.bundle.deployers import helm_install
 from tools import chart_constants, record_chart_facts
 
 RELIED_ON = chart_constants.constants()
@@ -146,7 +146,7 @@ def test_the_four_facts_of_the_requirement_are_among_the_constants() -> None:
     }
     assert {
         (NODEWRIGHT, "customResources", str(kind)),
-        (NODEWRIGHT, "taints", helm_script.NODEWRIGHT_TAINT),
+        (NODEWRIGHT, "taints", crd_groups.NODEWRIGHT_TAINT),
         (NODEWRIGHT, "selectors", str(labels)),
         (dra.DRIVER, "daemonSets", "-kubelet-plugin"),
     } <= held
@@ -183,7 +183,7 @@ def test_a_script_that_lost_its_constant_is_named(monkeypatch: pytest.MonkeyPatc
         (dra.DRIVER, "daemonSets", ["nvidia-dra-driver-gpu-node"]),
         (dra.OPERATOR, "runtime", [{"driverUpgradeLabel": "nvidia.com/upgrade"}]),
         ("nfd", "customResources", []),
-        (NODEWRIGHT, "taints", [helm_script.NODEWRIGHT_TAINT, "a.example/b:NoExecute"]),
+        (NODEWRIGHT, "taints", [crd_groups.NODEWRIGHT_TAINT, "a.example/b:NoExecute"]),
     ],
     ids=["taint", "version", "labels", "suffix", "runtime", "group", "unused"],
 )

@@ -143,7 +143,20 @@ def test_without_a_selector_gpu_nodes_are_preferred_and_not_demanded() -> None:
     assert term["preference"]["matchExpressions"][0]["key"] == "nvidia.com/gpu.present"
     selected = pod(node_selector={"pool": "gpu"})
     assert selected["nodeSelector"] == {"pool": "gpu"}
-    assert "affinity" not in selected
+    assert list(selected["affinity"]["nodeAffinity"]) == [
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ]
+
+
+@pytest.mark.parametrize("selector", [{}, {"pool": "gpu"}], ids=["anywhere", "selected"])
+def test_a_node_that_only_plays_a_node_is_never_measured(selector: dict[str, str]) -> None:
+    """Its kubelet would report success for a pod that never ran (decision 84)."""
+    affinity = pod(node_selector=selector)["affinity"]["nodeAffinity"]
+    (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert {entry["key"]: entry["operator"] for entry in term["matchExpressions"]} == {
+        "type": "NotIn",
+        "aicr.run/hollow": "DoesNotExist",
+    }
 
 
 def test_requiring_a_gpu_asks_for_one_unless_a_limit_says_how_many() -> None:
@@ -189,7 +202,6 @@ def test_secrets_runtime_class_and_numbers_are_passed_on() -> None:
 )
 def test_images_are_pulled_as_their_name_says(image: str, policy: str) -> None:
     """Those put on nodes by hand never, moving ones always."""
-    assert agent_options.pull_policy(image) == policy
     assert container(image=image)["imagePullPolicy"] == policy
 
 

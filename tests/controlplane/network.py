@@ -14,6 +14,7 @@ It must not know: Kubernetes.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import ipaddress
 import os
 import shutil
@@ -227,7 +228,11 @@ def _bridges() -> Iterator[tuple[str, str]]:
 
 def _made(name: str) -> bool:
     try:
-        ip(f"link add name {name} type bridge")
+        # A bridge without an address of its own takes that of whichever pod came first and changes it
+        # when that pod goes; what the others had learnt then leads nowhere for half a minute.
+        digest = hashlib.sha256(name.encode()).hexdigest()
+        address = ":".join(["02", "ac", *(digest[at : at + 2] for at in (0, 2, 4, 6))])
+        ip(f"link add name {name} address {address} type bridge")
     except NetworkError as error:
         if "exists" in str(error):
             return False

@@ -18,6 +18,7 @@ from tests.controlplane import build
 HOLLOW: Final = "aicr.run/hollow"
 HOLLOW_TAINT: Final[Mapping[str, str]] = {"key": HOLLOW, "value": "true", "effect": "NoSchedule"}
 IMAGES: Final = Path(__file__).resolve().with_name("images.yaml")
+TESTS: Final = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class Node:
 def read_images(*files: Path) -> dict[str, dict[str, Any]]:
     """Images that exist on test nodes: name → entrypoint, cmd, env, workdir; later files win.
 
-    `{python}` stands for the interpreter that runs the tests.
+    `{python}` stands for the interpreter that runs the tests, `{tests}` for the folder of all tests.
 
     Raises:
         ValueError: an entry is not of that form.
@@ -116,4 +117,4 @@ def read_images(*files: Path) -> dict[str, dict[str, Any]]:
 
 
 def _filled(word: object) -> str:
-    return str(word).replace("{python}", sys.executable)
+    return str(word).replace("{python}", sys.executable).replace("{tests}", str(TESTS))

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.bundle.sample_plans import CONFIG_MAP, chart, component, namespace_manifest, plan_of
 
-from aicr.bundle import deployers
+from aicr.bundle import deployers, layout
 from aicr.bundle.api import make_bundle
 from aicr.bundle.options import BundleOptions
 from aicr.bundle.plan import Plan
@@ -94,7 +94,7 @@ def generate(name: str, plan: Plan, **flags: Any) -> Files:
     """The files of a plan with a deployer; flags are those of ``BundleOptions``."""
     options = BundleOptions(deployer=name, **flags)
     plan.options, plan.serial = options, options.serial
-    return deployers.load(name).generate(dict(plan.recipe), plan, options=options)
+    return deployers.load(name).generate(plan, layout.folders(plan))
 
 
 @cache

@@ -7,7 +7,8 @@ from typing import Any, Final, cast
 
 from tests.bundle.sample_plans import CONFIG_MAP, chart, component, namespace_manifest
 
-from aicr.bundle import deployers, output
+from aicr.bundle import deployers, layout, output
+from aicr.bundle.layout import Folder
 from aicr.bundle.options import BundleOptions
 from aicr.bundle.plan import Component, Plan
 
@@ -95,10 +96,9 @@ def graph() -> list[Component]:
     ]
 
 
-def files_of(plan: Plan, **more: Any) -> dict[str, tuple[bytes, int]]:
+def files_of(plan: Plan, folders: list[Folder] | None = None) -> dict[str, tuple[bytes, int]]:
     """The files of a plan with the deployer that it is for."""
-    deployer = deployers.load(plan.deployer)
-    return deployer.generate(dict(cast("Any", plan.recipe)), plan, **more)
+    return deployers.load(plan.deployer).generate(plan, folders or layout.folders(plan))
 
 
 def written(plan: Plan, folder: Path) -> Path:

@@ -11,7 +11,7 @@ from tests.deployers import gitops_plans as plans
 from tests.deployers import golden, parse_back
 
 from aicr.artifacts import checksums
-from aicr.bundle import layout
+from aicr.bundle import crd_groups, layout
 from aicr.bundle.deployers import argocd, argocd_apps
 from aicr.bundle.plan import Component, Plan
 from aicr.errors import AicrError
@@ -209,6 +209,15 @@ def test_two_charts_with_one_crd_do_not_undo_each_other() -> None:
         names = [rule.get("name") for rule in spec["ignoreDifferences"]]
         assert (crd in names) is shares
     assert argocd_apps.contested(plan_of(chart("gpu-operator"))) == frozenset()
+    ocp = {"gpu-operator-ocp", "nvidia-dra-driver-gpu-ocp"}
+    assert argocd_apps.contested(plan_of(*map(chart, sorted(ocp)))) == ocp
+
+
+def test_the_shared_crd_is_of_a_group_that_both_charts_are_known_to_bring() -> None:
+    """One table says who brings what; what is left alone follows from it."""
+    group = crd_groups.SHARED_CRD.partition(".")[2]
+    bringers = {name for name, groups in crd_groups.CRD_GROUPS.items() if group in groups}
+    assert bringers == {"gpu-operator", "nvidia-dra-driver-gpu"}
 
 
 def test_certificates_that_are_written_into_webhooks_are_no_drift() -> None:
@@ -412,6 +421,6 @@ def test_inputs_are_not_changed_and_given_folders_are_used() -> None:
     """A caller that has the folders already gets the same files."""
     plan = plan_of(*plans.pair())
     folders = layout.folders(plan)
-    first = argocd.generate(dict(plan.recipe), plan, folders=folders)
-    assert first == argocd.generate(dict(plan.recipe), plan, folders=folders)
+    first = argocd.generate(plan, folders)
+    assert first == argocd.generate(plan, folders)
     assert plan.components[0].values == {"texts": plans.EATEN, "replicas": 2}

@@ -46,7 +46,7 @@ def vendored(name: str, namespace: str = "ns") -> layout.Folder:
 
 def files_with(plan: Plan, folders: list[layout.Folder]) -> dict[str, tuple[bytes, int]]:
     """The files of a plan whose folders are given."""
-    return plans.files_of(plan, folders=folders)
+    return plans.files_of(plan, folders)
 
 
 @pytest.mark.covers("C-102", "B10-54")

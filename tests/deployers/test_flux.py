@@ -303,6 +303,14 @@ def test_crds_of_audited_charts_are_replaced_on_upgrade(version: str, owner: boo
     )
 
 
+def test_crds_of_subcharts_that_are_not_audited_are_never_replaced() -> None:
+    """Flux replaces all CRDs of a chart or none, so then it replaces none (bundler spec 2.6)."""
+    entry = {**PINS, "ownsCRDsExcludeSubcharts": True}
+    spec = release(plan_of(chart("a", entry=entry)), "a")
+    assert spec["install"]["crds"] == "Create"
+    assert "crds" not in spec["upgrade"]
+
+
 def test_namespaces_timeouts_and_retries() -> None:
     """A chart with its own Namespace gets none made; one slow component has its own limit."""
     plan = plan_of(
@@ -330,7 +338,7 @@ def test_a_readiness_gate_is_waited_for_and_is_what_others_wait_for() -> None:
         files={"Chart.yaml": (b"name: a-readiness\n", 0o644)},
     )
     folders.insert(1, gate)
-    files = flux.generate(dict(plan.recipe), plan, folders=folders)
+    files = flux.generate(plan, folders)
     spec = read.load(files["002-a-readiness/helmrelease.yaml"][0].decode(), source="g")["spec"]
     assert spec["timeout"] == "1h35m"
     assert spec["install"]["remediation"] == {"retries": 1}

@@ -197,6 +197,7 @@ def test_only_the_audited_chart_gets_the_crd_hook(version: str) -> None:
         assert "001-a/apply-crds.sh" not in files
 
 
+@pytest.mark.covers("C-031", "C-032")
 @pytest.mark.parametrize(
     ("name", "validation"),
     [
@@ -228,7 +229,7 @@ def test_a_gate_is_waited_for_even_of_kai_scheduler() -> None:
     plan = plan_of(chart("kai-scheduler"), chart("z", dependencyRefs=["kai-scheduler"]))
     folders = layout.folders(plan)
     folders.insert(1, gate_of(folders[0]))
-    files = helmfile.generate(dict(plan.recipe), plan, folders=folders)
+    files = helmfile.generate(plan, folders)
     found = releases(files)["kai-scheduler-readiness"]
     assert (found["wait"], found["timeout"]) == (True, 5700)
     assert found["needs"] == ["kai-scheduler/kai-scheduler"]
@@ -378,5 +379,5 @@ def test_a_vendored_chart_is_not_looked_for_in_a_repository(vendored: bool) -> N
     folders = layout.folders(plan)
     if vendored:
         folders[0].files["charts/a-1.0.0.tgz"] = (b"archive", 0o644)
-    files = helmfile.generate(dict(plan.recipe), plan, folders=folders)
+    files = helmfile.generate(plan, folders)
     assert releases(files)["a"].get("skipDeps", False) is vendored

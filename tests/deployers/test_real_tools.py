@@ -1,14 +1,13 @@
 """Our bundles through kubeconform, which is built from Go modules.
 
-`make test-tools` runs these; other runs leave them out, since the first build takes minutes. Nothing
-here needs a network or a cluster once the programs are there.
+`make test-tools` builds it and runs these; other runs leave them out, since the first build takes
+minutes. Nothing here needs a network or a cluster once the program is there.
 """
 
 from __future__ import annotations
 
 import json
 import subprocess
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +16,7 @@ import pytest
 from tests import tools_build
 from tests.bundle.sample_plans import CONFIG_MAP
 from tests.deployers import gitops_crds, parse_back
+from tests.deployers.built_tools import built
 from tests.deployers.test_argocd_flux_fleet_catalogue import RECIPES, written
 
 pytestmark = pytest.mark.tools
@@ -63,18 +63,12 @@ def _closed(schema: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-@cache
-def program(name: str) -> str:
-    """Path of a program that `tests.tools_build` builds."""
-    return str(tools_build.program(name))
-
-
 def kubeconform(schemas: Path, text: str) -> list[dict[str, Any]]:
     """What kubeconform says of each object."""
     location = f"{schemas}/{{{{.ResourceKind}}}}{{{{.KindSuffix}}}}.json"
     done = subprocess.run(
         [
-            *(program("kubeconform"), "-strict", "-output", "json", "-verbose"),
+            *(built("kubeconform"), "-strict", "-output", "json", "-verbose"),
             *("-schema-location", location, "-ignore-missing-schemas"),
         ],
         input=text,
@@ -91,9 +85,9 @@ def kubeconform(schemas: Path, text: str) -> list[dict[str, Any]]:
 def test_the_programs_are_of_the_pinned_releases() -> None:
     """What the report of a run names is what was built."""
     done = subprocess.run(
-        [program("kubeconform"), "-v"], capture_output=True, text=True, check=True, timeout=60
+        [built("kubeconform"), "-v"], capture_output=True, text=True, check=True, timeout=60
     )
-    assert done.stdout.strip() == tools_build.version("kubeconform")
+    assert done.stdout.strip() == tools_build.TOOLS["kubeconform"].version
 
 
 @pytest.mark.parametrize("deployer", ["argocd", "flux", "fleet"])

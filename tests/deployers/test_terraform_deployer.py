@@ -167,7 +167,7 @@ def test_a_gate_is_a_slot_of_its_components_call() -> None:
     plan = plan_of(chart("kai-scheduler"), chart("z", dependencyRefs=["kai-scheduler"]))
     folders = layout.folders(plan)
     folders.insert(1, gate_of(folders[0]))
-    files = terraform.generate(dict(plan.recipe), plan, folders=folders)
+    files = terraform.generate(plan, folders)
     call = terraform_calls(files)["kai_scheduler"]
     assert hcl_text(call["readiness"]["name"]) == "kai-scheduler-readiness"
     assert "kai-scheduler-readiness" in parse(files).before("z")
@@ -367,7 +367,7 @@ def test_the_plans_own_flags_count_when_none_are_passed() -> None:
     """A caller of the library may leave the options out."""
     plan = plan_of(chart("a"))
     plan.options = BundleOptions(deployer="terraform", terraform_child_module=True)
-    files = terraform.generate(dict(plan.recipe), plan)
+    files = terraform.generate(plan, layout.folders(plan))
     assert "terraform.tfvars.example" not in files
 
 

@@ -1,4 +1,4 @@
-"""The real terraform or OpenTofu on what we write: layout, graph, and strings evaluated by itself.
+"""The real terraform and OpenTofu on what we write: layout, graph, and strings evaluated by itself.
 
 The provider for Helm cannot be had without a network, so the releases are stood in for by
 `terraform_data`, which is built in. All else of the bundle is as generated.
@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import tools_build
 from tests.bundle.sample_plans import chart, plan_of
+from tests.deployers import built_tools
+from tests.deployers.built_tools import built
 from tests.deployers.deployer_plans import TEMPLATE_EATERS, diamond, generate, real_files
 
 from aicr.bundle import output
@@ -38,35 +40,25 @@ output "release" {
 """
 
 
-@pytest.fixture(scope="module")
-def tool() -> str:
-    """Path of tofu or terraform."""
-    found = shutil.which("tofu") or shutil.which("terraform")
+@pytest.fixture(scope="module", params=["terraform", pytest.param("tofu", marks=pytest.mark.tools)])
+def tool(request: pytest.FixtureRequest) -> str:
+    """Path of terraform, if it is there, and of OpenTofu as `make test-tools` builds it."""
+    if request.param == "tofu":
+        return built("tofu")
+    found = shutil.which("terraform")
     if found is None:
-        pytest.skip("neither tofu nor terraform is on PATH")
+        pytest.skip("terraform is not on PATH")
     return found
 
 
 def run(tool: str, folder: Path, *words: str) -> str:
     """Run the tool in a folder and return what it printed."""
-    environment = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(folder),
+    settings = {
         "TF_CLI_CONFIG_FILE": os.devnull,
         "CHECKPOINT_DISABLE": "1",
         "TF_IN_AUTOMATION": "1",
     }
-    done = subprocess.run(
-        [tool, *words],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return built_tools.run(tool, *words, home=folder, at=folder, extra=settings)
 
 
 def written(files: Files, folder: Path) -> Path:
@@ -82,6 +74,13 @@ def stand_in(files: Files) -> Files:
     made["modules/component/main.tf"] = (STAND_IN.encode(), 0o644)
     made["modules/component/outputs.tf"] = (b"", 0o644)
     return made
+
+
+@pytest.mark.tools
+def test_opentofu_is_of_the_pinned_release(tmp_path: Path) -> None:
+    """What the report of a run names is what was built."""
+    printed = run(built("tofu"), tmp_path, "version").splitlines()
+    assert printed[0] == f"OpenTofu {tools_build.TOOLS['tofu'].version}"
 
 
 @pytest.mark.parametrize("child", [False, True])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.bundle.sample_plans import CONFIG_MAP, chart, component, plan_of
 
-from aicr.bundle import deployers
+from aicr.bundle import deployers, layout
 from aicr.bundle.options import BundleOptions
 from aicr.bundle.plan import Component
 from aicr.diff import bundles, crds
@@ -34,7 +34,7 @@ def bundle(*components: Component, deployer: str = "helm", **flags: Any) -> dict
     plan = plan_of(*components)
     options = BundleOptions(deployer=deployer, **flags)
     plan.options, plan.serial = options, options.serial
-    files = deployers.load(deployer).generate(dict(plan.recipe), plan, options=options)
+    files = deployers.load(deployer).generate(plan, layout.folders(plan))
     return {path: data for path, (data, _) in files.items()}
 
 

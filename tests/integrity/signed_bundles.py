@@ -22,6 +22,7 @@ from aicr.bundle import info, publish
 from aicr.bundle.layout import UPSTREAM_HELM, Folder
 from aicr.bundle.options import BundleOptions
 from aicr.bundle.output import write_bundle
+from aicr.bundle.plan import Plan
 from aicr.errors import invalid
 
 Files = dict[str, tuple[bytes, int]]
@@ -60,14 +61,15 @@ def bundle_files(*, data: dict[str, bytes] | None = None) -> Files:
         files={},
     )
     ref = {"name": "driver", "source": "https://charts.example", "version": "1.2.0"}
+    recipe: Any = {"kind": "RecipeResult", "componentRefs": [ref]}
+    options = BundleOptions(version="1.2.3", data_files=data or {})
     return info.complete(
         {"deploy.sh": (b"#!/bin/sh\n", 0o755), "001-driver/values.yaml": (b"a: 1\n", 0o644)},
-        recipe={"kind": "RecipeResult", "componentRefs": [ref]},
-        folders=[folder],
+        Plan(components=[], notes=[], recipe=recipe, deployer="helm", options=options),
+        [folder],
         deployer="helm",
         entrypoint="deploy.sh",
         manifest="",
-        options=BundleOptions(version="1.2.3", data_files=data or {}),
     )
 
 

@@ -86,6 +86,48 @@ def test_after_five_attempts_it_is_given_up() -> None:
     assert len(slept) == 4
 
 
+def test_after_an_event_that_was_given_up_the_next_ones_get_one_short_attempt() -> None:
+    """So that eighty events do not wait twenty minutes for a connector that is away."""
+    slept: list[float] = []
+    script = Script(*[CallError("UNAVAILABLE", "no such file")] * 7)
+    sender = client(script, slept)
+    with pytest.raises(AicrError, match="after 5 retries"):
+        sender.send(EVENT)
+    for _ in range(2):
+        with pytest.raises(AicrError, match="away for an earlier one too") as caught:
+            sender.send(EVENT)
+        assert caught.value.code == SERVICE_UNAVAILABLE
+    assert script.timeouts == [30.0] * 5 + [5.0] * 2
+    assert slept == [2.0, 3.0, 4.5, 6.75], "the single attempts have no pauses"
+
+
+@pytest.mark.parametrize(
+    "answer", [None, CallError("PERMISSION_DENIED", "no")], ids=["takes", "no"]
+)
+def test_a_connector_that_is_back_gets_all_attempts_again(answer: CallError | None) -> None:
+    """From the first event on that it answers, be it with a refusal."""
+    slept: list[float] = []
+    away = CallError("UNAVAILABLE", "")
+    script = Script(*[away] * 5, *([answer] if answer else []))
+    sender = client(script, slept)
+    with pytest.raises(AicrError):
+        sender.send(EVENT)
+    if answer:
+        with pytest.raises(AicrError, match="refused"):
+            sender.send(EVENT)
+    else:
+        sender.send(EVENT)
+    script.failures = [away] * 4
+    sender.send(EVENT)
+    assert script.timeouts == [30.0] * 5 + [5.0] + [30.0] * 5
+
+
+def test_all_times_are_scaled_together() -> None:
+    """Pauses, calls, and the short call."""
+    scaled = Attempts().scaled(0.5)
+    assert (scaled.pauses, scaled.call, scaled.short) == ((1.0, 1.5, 2.25, 3.375), 15.0, 2.5)
+
+
 @pytest.mark.covers("P11-120")
 @pytest.mark.parametrize("status", ["PERMISSION_DENIED", "UNAUTHENTICATED", "INVALID_ARGUMENT"])
 def test_a_refusal_is_final(status: str) -> None:

@@ -59,7 +59,13 @@ def test_every_field_stands_in_its_place(tmp_path: Path) -> None:
             ),
         },
     )
-    readings = {"OS.release": {"ID": "x"}, "GPU.hardware": {"driver-loaded": True}}
+    readings = {
+        "OS.release": {"ID": "x"},
+        "GPU.hardware": {"driver-loaded": True},
+        "K8s.mariadb-operator": {"collection-state": "absent"},
+        "K8s.default-storage-class": {"collection-state": "detected", "default-count": 1},
+        "K8s.percona-server-mongodb": {"collection-state": "absent"},
+    }
     recipe = resolved(
         found, service="eks", platform="slurm", nodes=2, options={"snapshot": snapshot(readings)}
     )
@@ -82,6 +88,9 @@ def test_every_field_stands_in_its_place(tmp_path: Path) -> None:
         "constraintWarnings",
         "gpuDriverState",
         "selectedProfile",
+        "mariaDBOperatorState",
+        "defaultStorageClassState",
+        "perconaOperatorState",
     ]
     assert list(shape["criteria"]) == [
         "service",
@@ -332,6 +341,7 @@ def test_a_missing_type_is_filled_in_from_the_registry(world: Catalog) -> None:
     ]
 
 
+@pytest.mark.covers("C-091", "C-094")
 def test_the_order_is_derived_again_and_a_difference_is_said(world: Catalog) -> None:
     """dependencyRefs decide; the file's own order is a memory of them."""
     made = recipe_of(world)

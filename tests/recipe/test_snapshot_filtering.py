@@ -356,6 +356,67 @@ def test_the_driver_state_is_recorded(tmp_path: Path, loaded: object, state: str
     assert metadata.get("gpuDriverState") == state
 
 
+OPERATOR_STATES: list[tuple[object, str | None]] = [
+    ("absent", "absent"), ("api-detected", "api-detected"), ("crs-detected", "crs-detected"),
+    ("unknown", "unknown"), ("", "unknown"), ("Absent", "unknown"), (True, "unknown"), (None, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("reading", "state"), OPERATOR_STATES)
+@pytest.mark.parametrize(
+    ("subtype", "field"),
+    [
+        ("mariadb-operator", "mariaDBOperatorState"),
+        ("percona-server-mongodb", "perconaOperatorState"),
+    ],
+)
+def test_the_state_of_an_operator_is_recorded(
+    tmp_path: Path, subtype: str, field: str, reading: object, state: str | None
+) -> None:
+    """From collection-state; what may not stand there is unknown, and no subtype is no state."""
+    found = catalog(tmp_path, {"overlays/eks.yaml": overlay("eks", {"service": "eks"})})
+    readings = {} if reading is None else {f"K8s.{subtype}": {"collection-state": reading}}
+    metadata = with_snapshot(found, readings, service="eks").document["metadata"]
+    assert metadata.get(field) == state
+
+
+@pytest.mark.parametrize("state", ["operator-detected", "aicr-owned"])
+def test_only_the_mongodb_operator_has_more_states(tmp_path: Path, state: str) -> None:
+    """An operator without databases, and one of ours."""
+    found = catalog(tmp_path, {"overlays/eks.yaml": overlay("eks", {"service": "eks"})})
+    readings = {
+        f"K8s.{name}": {"collection-state": state}
+        for name in ("mariadb-operator", "percona-server-mongodb")
+    }
+    metadata = with_snapshot(found, readings, service="eks").document["metadata"]
+    assert metadata["perconaOperatorState"] == state
+    assert metadata["mariaDBOperatorState"] == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("readings", "state"),
+    [
+        (None, None),
+        ({"collection-state": "detected", "default-count": 1}, "present"),
+        ({"collection-state": "detected", "default-count": 2}, "multiple"),
+        ({"collection-state": "absent", "default-count": 0}, "absent"),
+        ({"collection-state": "unknown"}, "unknown"),
+        ({"collection-state": "absent"}, "unknown"),
+        ({"collection-state": "detected", "default-count": "one"}, "unknown"),
+        ({"collection-state": "detected", "default-count": -1}, "unknown"),
+    ],
+    ids=["none", "one", "two", "zero", "unread", "no count", "no number", "negative"],
+)
+def test_the_state_of_the_default_storage_class_is_recorded(
+    tmp_path: Path, readings: dict[str, object] | None, state: str | None
+) -> None:
+    """From the number of default classes; without one that can be read it is unknown."""
+    found = catalog(tmp_path, {"overlays/eks.yaml": overlay("eks", {"service": "eks"})})
+    given = {} if readings is None else {"K8s.default-storage-class": readings}
+    metadata = with_snapshot(found, given, service="eks").document["metadata"]
+    assert metadata.get("defaultStorageClassState") == state
+
+
 RELAX = {
     "overlays/eks.yaml": overlay("eks", {"service": "eks"}),
     "overlays/h100.yaml": overlay(

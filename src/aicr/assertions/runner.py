@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from aicr.assertions import looking
@@ -22,7 +23,6 @@ from aicr.errors import (
     INVALID_REQUEST,
     NOT_FOUND,
     SERVICE_UNAVAILABLE,
-    UNAUTHORIZED,
     AicrError,
 )
 from aicr.kube.port import Cluster
@@ -34,6 +34,8 @@ UNKNOWN: Final = "unknown"
 PARALLEL: Final = 4
 
 Result = dict[str, Any]
+#: Component and what keeps it from passing now; called when that changes, and with "" once it passes.
+Told = Callable[[str, str], None]
 _Look = Callable[[], Awaitable[list[str]]]
 
 
@@ -44,6 +46,8 @@ async def run(
     timing: Timing | None = None,
     clock: Clock | None = None,
     namespace: str = "",
+    told: Told | None = None,
+    done: Callable[[Result], None] | None = None,
 ) -> list[Result]:
     """Check components against a cluster, at most four at a time; results in the order given.
 
@@ -54,20 +58,30 @@ async def run(
         timing: budget, interval and grace; by default those of the product.
         clock: what to wait by; by default the running event loop.
         namespace: for operations that name none; "" means all namespaces.
+        told: hears what each component waits for, while it waits.
+        done: hears each result as soon as it is there.
 
     A file that cannot be read gives a failing result with code INVALID_REQUEST, before the cluster is
     asked for anything. No AicrError is raised: what goes wrong is in the results (see `run_check`).
     """
     gate = asyncio.Semaphore(PARALLEL)
 
-    async def one(entry: Mapping[str, str]) -> Result:
+    async def judged(entry: Mapping[str, str]) -> Result:
         name = entry["name"]
         try:
             check = read_check(entry["yaml"], source=entry.get("source", name), component=name)
         except AicrError as error:
             return _result(name, [], error, 0.0)
         async with gate:
-            return await run_check(cluster, check, timing=timing, clock=clock, namespace=namespace)
+            return await run_check(
+                cluster, check, timing=timing, clock=clock, namespace=namespace, told=told
+            )
+
+    async def one(entry: Mapping[str, str]) -> Result:
+        result = await judged(entry)
+        if done is not None:
+            done(result)
+        return result
 
     return list(await asyncio.gather(*map(one, asserts)))
 
@@ -79,6 +93,7 @@ async def run_check(
     timing: Timing | None = None,
     clock: Clock | None = None,
     namespace: str = "",
+    told: Told | None = None,
 ) -> Result:
     """Check one component; see `run` for the arguments.
 
@@ -89,12 +104,15 @@ async def run_check(
     timing, clock = timing or Timing(), clock or Clock()
     start = clock.now()
     component = _Component(cluster, timing, clock, namespace, start + check.budget(timing.budget))
+    if told is not None:
+        component.told = partial(told, check.component)
     failure: AicrError | None = None
     try:
         if check.raw:
             await component.raw(check.raw)
         else:
             await component.operations(check.operations)
+        component.tell("")
     except AicrError as error:
         failure = error
     return _result(check.component, component.output, failure, clock.now() - start)
@@ -110,12 +128,16 @@ def _result(component: str, output: list[str], error: AicrError | None, seconds:
         "passed": error is None,
         "verdict": verdict,
         "code": error.code if error else "",
-        "message": ": ".join(each.message for each in error.chain()) if error else "",
+        "message": _text(error) if error else "",
         "hint": error.hint if error else "",
         "where": error.where if error else "",
         "output": output,
         "seconds": seconds,
     }
+
+
+def _text(error: AicrError) -> str:
+    return ": ".join(each.message for each in error.chain())
 
 
 class _Component:
@@ -130,6 +152,14 @@ class _Component:
         self.namespace = namespace
         self.deadline = deadline
         self.output: list[str] = []
+        self.told: Callable[[str], None] | None = None
+        self._said = ""
+
+    def tell(self, text: str) -> None:
+        """Let the listener hear *text*, unless that is what it heard last."""
+        if self.told is not None and text != self._said:
+            self._said = text
+            self.told(text)
 
     async def operations(self, operations: Iterable[Operation]) -> None:
         """Operations one after another; the first that fails ends it."""
@@ -172,6 +202,7 @@ class _Component:
                     raise
                 seen = seen or error.code == INTERNAL
                 last = error
+                self.tell(_text(error))
             limit = self.deadline
             if operation.kind == "assert" and not seen and last.code == NOT_FOUND:
                 limit = min(limit, started + self.timing.absent_grace)
@@ -184,8 +215,11 @@ class _Component:
 
 
 def _is_terminal(error: AicrError) -> bool:
-    """Whether waiting cannot help: the assertion is wrong, or reading is not allowed (H10)."""
-    return any(found.code in (INVALID_REQUEST, UNAUTHORIZED) for found in error.chain())
+    """Whether waiting cannot help: the assertion cannot be evaluated.
+
+    A forbidden read is not among these: rights may still be granted, so it is asked again (V-397).
+    """
+    return any(found.code == INVALID_REQUEST for found in error.chain())
 
 
 def _late(operation: Operation) -> AicrError:

@@ -92,8 +92,7 @@ def make_bundle(
     notes += deployers.notes(deployer, planned)
     # A deployer writes the notes into its README.
     planned.notes += [WARNING + note for note in notes]
-    document: Any = planned.recipe
-    files = deployer.generate(document, planned, options=options, folders=folders)
+    files = deployer.generate(planned, folders)
     files = upgrades.add_files(files, notices, planned.deployer)
     return Bundle(
         dict(sorted(files.items())),

@@ -69,7 +69,8 @@ def chart_source(ref: Mapping[str, Any]) -> tuple[str, str, str]:
     version = ref.get("version") or ""
     chart = ref.get("chart") or ""
     for field, text in (("source", source), ("chart", chart), ("version", version)):
-        if text.startswith("-") or any(char.isspace() or not char.isprintable() for char in text):
+        # Of all white space only the blank counts as printable.
+        if text.startswith("-") or " " in text or not text.isprintable():
             raise invalid(
                 f"component {name!r} has the {field} {text!r}, which is no {field} of a chart",
                 where=name,
@@ -114,6 +115,11 @@ def owns_crds(ref: Mapping[str, Any], entry: Mapping[str, Any]) -> bool:
         and (ref.get("version") or "").removeprefix("v")
         == (pins.get("defaultVersion") or "").removeprefix("v")
     )
+
+
+def owns_subchart_crds(entry: Mapping[str, Any]) -> bool:
+    """Whether the audit behind `ownsCRDs` covers the CRDs of the charts inside the chart too."""
+    return entry.get("ownsCRDsExcludeSubcharts") is not True
 
 
 def template_files(

@@ -120,8 +120,7 @@ def _refusal(kind: str, user: Folder, provider: Folder) -> Exception:
 
 def _unsure(kind: str, index: int, folders: list[Folder], order: _Order) -> str:
     group, _, shown = kind.partition("/")
-    bringers = {name for name, groups in CRD_GROUPS.items() if group in groups}
-    places = [at for at, folder in enumerate(folders) if folder.parent in bringers]
+    places = [at for at, folder in enumerate(folders) if group in CRD_GROUPS.get(folder.parent, ())]
     if not places or any(_counts(at, folders) and order.before(at, index) for at in places):
         return ""
     names = _unique(folders[at].parent for at in places)

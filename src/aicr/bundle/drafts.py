@@ -1,7 +1,7 @@
 """Component values on their way: each component's own layers, then what several must say alike.
 
 ```
-each component:  component_values, switches of manifests (toggles)
+each component:  component_values, switches of manifests (toggles), Slurm's volumes (slurm_volumes)
 all together:    DRA driver and GPU operator (dra), sources of the gateway (exposure)
 ```
 The second step comes after every override of the user and wins over it, as far as it is about a
@@ -26,15 +26,19 @@ if TYPE_CHECKING:
     from aicr.catalog.catalog import Catalog
     from aicr.catalog.types import ComponentRef, RegistryEntry
 
-#: The component with a switch for a manifest, and the one that lets traffic in.
+#: The components with a switch for a manifest, with shared volumes, and the one that lets traffic in.
 _SWITCHED: Final = "dynamo-platform"
+_SHARING: Final = "slinky-slurm"
 _GATEWAY: Final = "agentgateway"
 
 
 class Draft:
-    """A component whose values may still change; fields as in ``plan.Component``."""
+    """A component whose values may still change; fields as in ``plan.Component``.
 
-    __slots__ = ("changes", "dynamic", "entry", "name", "notes", "ref", "values")
+    ``made_before`` holds (basename, text) of pre-manifests that no file of the catalogue has.
+    """
+
+    __slots__ = ("changes", "dynamic", "entry", "made_before", "name", "notes", "ref", "values")
 
     def __init__(self, ref: ComponentRef, entry: RegistryEntry) -> None:
         self.name = ref["name"]
@@ -44,6 +48,7 @@ class Draft:
         self.changes: list[str] = []
         self.notes: list[str] = []
         self.dynamic: list[list[str | int]] = []
+        self.made_before: list[tuple[str, str]] = []
 
 
 def make_drafts(
@@ -98,6 +103,14 @@ def make_drafts(
         )
         if name == _SWITCHED:
             draft.ref, draft.values, said = toggles.apply(draft.ref, draft.values, wishes)
+            draft.notes += said
+        if name == _SHARING:
+            from aicr.bundle import slurm_volumes
+
+            slurm_volumes.check_dynamic(own or ())
+            draft.values, draft.made_before, said = slurm_volumes.materialise(
+                draft.values, draft.ref.get("namespace") or name
+            )
             draft.notes += said
         if own:
             dynamic.check_reachable(draft.values, own)

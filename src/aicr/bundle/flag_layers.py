@@ -11,7 +11,7 @@ Checks of whole bundles (required selectors, rendering) are left to ``aicr bundl
 
 from __future__ import annotations
 
-from aicr.bundle import dra, exposure, owned, selection
+from aicr.bundle import dra, exposure, owned, selection, slurm_volumes
 from aicr.bundle.options import parse_scheduling
 from aicr.bundle.override_values import apply_scalars, apply_typed
 from aicr.bundle.overrides import SET_FILE, SET_JSON, check_conflicts, parse_overrides, route
@@ -124,6 +124,11 @@ def _lay_agreed(
     if restricted is not values:
         layer = Layer(CONTRACT, "private networks", None, place=_BUNDLER)
         _lay_at(stack, layer, [exposure.RANGES], restricted)
+    if component == slurm_volumes.SLURM:
+        mounted, _, _ = slurm_volumes.materialise(values, "")
+        for path in slurm_volumes.written_paths(mounted) if mounted is not values else ():
+            layer = Layer(CONTRACT, "shared volumes", None, place=_BUNDLER)
+            _lay_at(stack, layer, path, mounted)
     if component not in dra.DRIVERS or not dra.Pair(refs):
         return
     channels = (

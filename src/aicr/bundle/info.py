@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from aicr.bundle.layout import Folder
     from aicr.bundle.options import BundleOptions
+    from aicr.bundle.plan import Plan
 
     Files = dict[str, tuple[bytes, int]]
 
@@ -49,16 +50,16 @@ _SETTINGS_TEXTS: Final = (
 _SETTINGS: Final = (*_SETTINGS_FLAGS, "components", *_SETTINGS_TEXTS, "nodeScheduling")
 
 
-def settings(options: BundleOptions | None) -> dict[str, Any]:
+def settings(options: BundleOptions) -> dict[str, Any]:
     """`build.settings`: the flags that shaped the bundle, those not given left out."""
     made: dict[str, Any] = {flag: flag == "checksums" for flag in _SETTINGS_FLAGS}
-    if options is None:
-        return made
     from aicr.bundle.options import TARGET_REVISION, parse_scheduling
 
     made["vendorCharts"] = options.vendor_charts
     made["readinessHooks"] = options.readiness_hooks
     made["serial"] = options.serial
+    if options.bundlers:
+        made["components"] = sorted(set(options.bundlers))
     for key, text in (("repoURL", options.repo), ("appName", options.app_name)):
         if text:
             made[key] = text
@@ -143,13 +144,12 @@ def bundle_info(
 
 def complete(
     files: Files,
+    plan: Plan,
+    folders: list[Folder],
     *,
-    recipe: Mapping[str, Any],
-    folders: Iterable[Folder],
     deployer: str,
     entrypoint: str,
     manifest: str,
-    options: BundleOptions | None,
 ) -> Files:
     """A deployer's files with the common root files added, checksums last (bundler spec 2.9).
 
@@ -157,7 +157,8 @@ def complete(
         AicrError: INVALID_REQUEST for an external data file whose path leaves `data/`.
     """
     made: Files = dict(files)
-    for path, data in (options.data_files if options is not None else {}).items():
+    recipe, options = plan.recipe, plan.options
+    for path, data in options.data_files.items():
         problem = checksums.path_problem(path)
         if problem:
             raise invalid(f"external data file {path!r} {problem}", where="--data")
@@ -165,7 +166,6 @@ def complete(
     recipe_yaml = write.dump(recipe).encode()
     made[RECIPE] = (recipe_yaml, SECRET_MODE)
     metadata = recipe.get("metadata") or {}
-    folders = list(folders)
     vendored = [(each.parent, each.vendored) for each in folders if each.vendored is not None]
     if vendored:
         from aicr.bundle.vendor import PROVENANCE, provenance
@@ -176,7 +176,7 @@ def complete(
         entrypoint=entrypoint,
         recipe_yaml=recipe_yaml,
         recipe_version=str(metadata.get("version") or ""),
-        version=options.version if options is not None else "dev",
+        version=options.version,
         folders=folders,
         manifest=manifest,
         build_settings=settings(options),

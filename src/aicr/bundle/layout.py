@@ -14,8 +14,6 @@ to 2.3, components seed (Local Format), requirements C-095 to C-098.
 
 from __future__ import annotations
 
-import re
-
 from aicr.bundle import charts, scripts
 from aicr.errors import invalid
 
@@ -44,9 +42,7 @@ MAX_NAMESPACE: Final = 63
 _EMPTY_TEMPLATE: Final = "templates/empty.yaml"
 _EMPTY_TEXT: Final = b"# With these values no manifest of the component holds an object.\n"
 _WRAPPER_TEXT: Final = b"# Everything that is installed comes from the chart in charts/.\n"
-_SEGMENT: Final = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
-_RELEASE: Final = re.compile(rf"{_SEGMENT}(?:\.{_SEGMENT})*")
-_LABEL: Final = re.compile(_SEGMENT)
+_LABEL: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
 
 
 class Folder:
@@ -67,6 +63,7 @@ class Folder:
         values: content of values.yaml: what is known when the bundle is made.
         cluster_values: content of cluster-values.yaml: what the cluster's owner fills in.
         crd_owner: whether apply-crds.sh may bring the chart's CRDs up to date (bundler spec 2.6).
+        crd_subcharts: whether that holds for the CRDs of the charts inside the chart too.
         vendored: the chart inside a local chart that wraps it; its values lie below its name.
     """
 
@@ -74,6 +71,7 @@ class Folder:
         "chart",
         "cluster_values",
         "crd_owner",
+        "crd_subcharts",
         "create_namespace",
         "dir",
         "files",
@@ -105,6 +103,7 @@ class Folder:
         values: dict[str, Any] | None = None,
         cluster_values: dict[str, Any] | None = None,
         crd_owner: bool = False,
+        crd_subcharts: bool = True,
         vendored: VendoredChart | None = None,
     ) -> None:
         self.dir = dir
@@ -121,6 +120,7 @@ class Folder:
         self.values = values if values is not None else {}
         self.cluster_values = cluster_values if cluster_values is not None else {}
         self.crd_owner = crd_owner
+        self.crd_subcharts = crd_subcharts
         self.vendored = vendored
 
 
@@ -273,7 +273,10 @@ def _chart(component: Component) -> _Part:
     if owner:
         files[scripts.APPLY_CRDS] = (
             scripts.apply_crds_sh(
-                component.name, component.namespace, local=component.vendored is not None
+                component.name,
+                component.namespace,
+                local=component.vendored is not None,
+                subcharts=charts.owns_subchart_crds(component.entry),
             ),
             scripts.MODE,
         )
@@ -343,15 +346,20 @@ def _folder(number: int, release: str, component: Component, part: _Part) -> Fol
         values=part.values,
         cluster_values=part.cluster_values,
         crd_owner=crd_owner,
+        crd_subcharts=charts.owns_subchart_crds(component.entry),
         vendored=component.vendored if part.phase == "primary" else None,
     )
+
+
+def _is_label(text: str) -> bool:
+    """Whether *text* has the form of a DNS label: also no blank or newline at its end (case F4)."""
+    return bool(text) and _LABEL.issuperset(text) and "-" not in (text[0], text[-1])
 
 
 def _guard_component(component: Component) -> None:
     """Refuse names that cannot be folders, releases or namespaces (bundler spec 2.2)."""
     name, namespace = component.name, component.namespace
-    # fullmatch, because $ would let a trailing newline through (field case F4).
-    if not _RELEASE.fullmatch(name):
+    if not all(_is_label(segment) for segment in name.split(".")):
         raise invalid(
             f"component name {name!r} is not safe as a folder and release name",
             where=name,
@@ -369,7 +377,7 @@ def _guard_component(component: Component) -> None:
             where=name,
             hint="set namespace on the componentRef or in the registry",
         )
-    if len(namespace) > MAX_NAMESPACE or not _LABEL.fullmatch(namespace):
+    if len(namespace) > MAX_NAMESPACE or not _is_label(namespace):
         raise invalid(
             f"component {name!r} has the namespace {namespace!r}, which is no valid namespace name",
             where=name,

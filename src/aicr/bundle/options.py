@@ -107,12 +107,15 @@ class BundleOptions:
         terraform_child_module: write a module to be called, without provider blocks.
         terraform_cluster_rollover: see the Terraform deployer.
         oci_reference: ``oci://registry/repository[:tag]`` that the bundle is published to, or "".
+        bundlers: names of the only components that the bundle may hold; none given means all. There
+            is no flag for it: a command line says ``--set <component>:enabled=false``.
     """
 
     __slots__ = (
         "accelerated_node_selector",
         "accelerated_node_tolerations",
         "app_name",
+        "bundlers",
         "chart_dir",
         "data_files",
         "deployer",
@@ -179,6 +182,7 @@ class BundleOptions:
         terraform_child_module: bool = False,
         terraform_cluster_rollover: bool = False,
         oci_reference: str = "",
+        bundlers: Iterable[str] = (),
     ) -> None:
         self.deployer = deployer
         self.set = tuple(set)
@@ -212,6 +216,7 @@ class BundleOptions:
         self.terraform_child_module = terraform_child_module
         self.terraform_cluster_rollover = terraform_cluster_rollover
         self.oci_reference = oci_reference
+        self.bundlers = tuple(bundlers)
 
 
 class Scheduling:

@@ -7,7 +7,6 @@ the line that tells the user what changed (decision 6).
 
 from __future__ import annotations
 
-from aicr.bundle.typed_values import typed_at
 from aicr.errors import AicrError, invalid
 from aicr.values import paths
 from aicr.values.merge import deep_merge
@@ -43,6 +42,9 @@ def apply_scalars(
     """
     changes: list[str] = []
     for override in _in_order(overrides):
+        # Not at the top: most bundles are made without --set, and every start would pay.
+        from aicr.bundle.typed_values import typed_at
+
         old = paths.get(values, override.segments, _ABSENT)
         _check_scalar(override, old)
         last = override.segments[-1]

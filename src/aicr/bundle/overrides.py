@@ -13,7 +13,6 @@ of their authors (decision 7). Applying them to values is the business of overri
 
 from __future__ import annotations
 
-from aicr.bundle.value_documents import first_yaml_document, json_value
 from aicr.errors import AicrError, invalid, nearest
 from aicr.values import paths
 
@@ -105,6 +104,9 @@ def parse_overrides(
     notes: list[str] = []
     found = [_parse(SET, text) for text in scalars]
     for text in files:
+        # Where they are needed and not at the top: most bundles have no such flag.
+        from aicr.bundle.value_documents import first_yaml_document
+
         override = _parse(SET_FILE, text)
         if read_file is None:
             raise invalid(
@@ -124,6 +126,8 @@ def parse_overrides(
             )
         found.append(override)
     for text in jsons:
+        from aicr.bundle.value_documents import json_value
+
         override = _parse(SET_JSON, text)
         override.value = json_value(override.text, label=override.label)
         found.append(override)

@@ -104,6 +104,28 @@ def check_configuration(recipe: RecipeResult, overrides: Iterable[Override]) -> 
                 )
 
 
+def check_left_out(recipe: RecipeResult, left_out: Iterable[str]) -> None:
+    """Refuse to leave out a component that the recipe's configuration needs.
+
+    Args:
+        recipe: for its configuration.
+        left_out: components that the ``bundlers`` filter does not name.
+
+    Raises:
+        AicrError: INVALID_REQUEST naming the configuration (bundler spec 0.6).
+    """
+    rules = configuration_paths(recipe)
+    for component in sorted(left_out):
+        for name, owned in rules:
+            if "enabled" in owned.get(component, ()):
+                raise invalid(
+                    f'the bundlers filter leaves out component "{component}", which '
+                    f"configuration.{name} of the recipe needs",
+                    where="bundlers",
+                    hint=f"add {component} to the filter",
+                )
+
+
 def check_profile(recipe: RecipeResult, overrides: Iterable[Override]) -> None:
     """Refuse overrides at, above or below a path that the selected profile owns.
 

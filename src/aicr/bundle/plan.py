@@ -172,6 +172,11 @@ class Plan:
         self.serial = self.options.serial
 
     @property
+    def tiers(self) -> dict[str, int]:
+        """The place of each component's tier in ``levels``."""
+        return {name: number for number, names in enumerate(self.levels) for name in names}
+
+    @property
     def changes(self) -> list[str]:
         """The change lines of all components, in deployment order."""
         return [line for component in self.components for line in component.changes]
@@ -228,6 +233,7 @@ def plan(
         {**recipe, "componentRefs": refs},
         [item for item in overrides if item.is_switch],
         dra_eviction=label is not None,
+        bundlers=options.bundlers,
     )
     values_overrides = [item for item in overrides if not item.is_switch]
     selection.check_present(values_overrides, selected.removed)
@@ -313,6 +319,7 @@ def _component(draft: Draft, recipe: RecipeResult, catalog: Catalog, notes: list
     before = list(ref.get("preManifestFiles") or ())
     made = [rendered(path, ref, namespace, values, tree) for path in after]
     made_before = [rendered(path, ref, namespace, values, tree) for path in before]
+    made_before += draft.made_before
     if draft.dynamic:
         from aicr.bundle.dynamic import DYNAMIC
 

@@ -145,15 +145,11 @@ def gate_image(version: str, registry: str = "") -> str:
     return f"{registry.rstrip('/') or LOCAL_REGISTRY}/{IMAGE}:{tag}"
 
 
-def pull_policy(image: str) -> str:
-    """When a node pulls an image: never what is side-loaded (validators spec 2.5, decision 41)."""
-    if image.startswith((f"{LOCAL_REGISTRY}/", "ko.local/", "kind.local/")):
-        return "Never"
-    return "Always" if "@" not in image and image.endswith(":latest") else "IfNotPresent"
-
-
 def gate_values(options: BundleOptions) -> dict[str, Any]:
     """The values of a gate's chart: its image, so that a mirror can be named at install time."""
+    # Not at the top: only a bundle with gates needs it.
+    from aicr.contract.images import pull_policy
+
     image = gate_image(options.version, options.image_registry)
     return {"image": image, "imagePullPolicy": pull_policy(image)}
 

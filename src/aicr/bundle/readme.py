@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from aicr.bundle.layout import Folder
     from aicr.bundle.plan import Plan
 
+#: What each file is for that every bundle has at its root.
+_COMMON: Final[dict[str, str]] = {
+    "recipe.yaml": "the recipe that this bundle was made from",
+    "bundle-info.yaml": "how it was made, and its releases, for programs",
+    "checksums.txt": "SHA-256 of each file",
+}
 _CHANGE: Final = "Change values"
 _UNINSTALL: Final = "Uninstall"
 _CHANGE_VALUES: Final = (
@@ -39,7 +45,7 @@ def readme(
         folders: the releases, in deployment order.
         deploy: shell lines that deploy the bundle.
         uninstall: shell lines that remove it.
-        files: what each root file is for, by file name.
+        files: what each root file of the deployer is for, by file name.
         sections: the deployer's own sections after "Deploy": heading -> lines. "Change values" and
             "Uninstall" take the place of the page's own text.
     """
@@ -78,7 +84,7 @@ def readme(
     if plan.notes:
         lines += ["## Notes", "", *(f"- {_line(note)}" for note in plan.notes), ""]
     lines += ["## Files", "", "| file | what it is |", "|---|---|"]
-    lines += [f"| `{name}` | {_cell(text)} |" for name, text in files.items()]
+    lines += [f"| `{name}` | {_cell(text)} |" for name, text in {**files, **_COMMON}.items()]
     return ("\n".join(lines) + "\n").encode()
 
 

@@ -195,11 +195,40 @@ fi
 if [ -n "$VERSION" ]; then
   source_args+=(--version "$VERSION")
 fi
-shown="$(bounded helm show crds "${source_args[@]}")" ||
+"""
+
+_SHOW: Final = r"""shown="$(bounded helm show crds "${source_args[@]}")" ||
   fail "cannot read the CRDs of $CHART $VERSION"
-# helm may print what it pulled before the first document.
+"""
+
+_PULL: Final = r"""bounded helm pull "${source_args[@]}" --untar --untardir "$WORK" >/dev/null ||
+  fail "cannot fetch the chart $CHART $VERSION"
+"""
+
+_UNPACK: Final = r"""tar -xzf charts/*.tgz -C "$WORK" || fail "cannot unpack the chart in charts/"
+"""
+
+#: `helm show crds` prints those of subcharts too and does not say which they are.
+_WORK: Final = r"""
+# The chart's own CRDs alone: those of its subcharts may belong to releases of their own.
+WORK="$(mktemp -d)" || fail "cannot make a temporary folder"
+trap 'rm -rf -- "$WORK"' EXIT
+"""
+
+_OWN: Final = r"""shown=''
+for folder in "$WORK"/*/crds; do
+  [ -d "$folder" ] || continue
+  files="$(find "$folder" -type f \( -name '*.yaml' -o -name '*.yml' -o -name '*.json' \))" ||
+    fail "cannot list the CRDs of the chart"
+  while IFS= read -r file; do
+    [ -z "$file" ] || shown="$shown"$'\n---\n'"$(cat -- "$file")"
+  done <<<"$(LC_ALL=C sort <<<"$files")"
+done
+"""
+
+_APPLY: Final = r"""# helm may print what it pulled before the first document.
 crds="$(printf '%s\n' "$shown" | awk 'found || /^---/ { found = 1; print }')"
-if ! grep -q '^kind:' <<<"$crds"; then
+if ! grep -qE '^ *"?kind"?:' <<<"$crds"; then
   echo "$RELEASE: the chart ships no CRDs to apply"
   exit 0
 fi
@@ -254,7 +283,9 @@ def local_install_sh(
     )
 
 
-def apply_crds_sh(release: str, namespace: str, *, local: bool = False) -> bytes:
+def apply_crds_sh(
+    release: str, namespace: str, *, local: bool = False, subcharts: bool = True
+) -> bytes:
     """apply-crds.sh: brings a chart's CRDs up to the pinned version (bundler spec 2.6).
 
     Helm creates CRDs from `crds/` once and never updates them; this does, for charts that the
@@ -264,6 +295,7 @@ def apply_crds_sh(release: str, namespace: str, *, local: bool = False) -> bytes
         release: Helm release name.
         namespace: release namespace.
         local: whether the chart lies in the folder instead of in a repository.
+        subcharts: whether the CRDs of the charts inside the chart are meant too.
     """
     text = (
         "#!/usr/bin/env bash\n"
@@ -274,7 +306,9 @@ def apply_crds_sh(release: str, namespace: str, *, local: bool = False) -> bytes
     )
     head = _assignments(RELEASE=release, NAMESPACE=namespace)
     source = _CRDS_LOCAL if local else _CRDS_UPSTREAM
-    return (text + ABSOLUTE_KUBECONFIG + _ENTER + "\n" + head + source + _CRDS).encode()
+    read = _SHOW if subcharts else _WORK + (_UNPACK if local else _PULL) + _OWN
+    body = head + source + _CRDS + read + _APPLY
+    return (text + ABSOLUTE_KUBECONFIG + _ENTER + "\n" + body).encode()
 
 
 def _script(purpose: str, body: str) -> bytes:

@@ -1,7 +1,8 @@
 """Which components of a recipe a bundle holds.
 
 The recipe may have switched a component off, and ``--set <component>:enabled=false`` may do so for
-one bundle. Switching on what the recipe switched off is refused: its values were never resolved
+one bundle, as may the ``bundlers`` filter of the library and the server, which names what is wanted.
+Switching on what the recipe switched off is refused: its values were never resolved
 for use. Whatever depends on a component that is left out keeps the order that component stood for,
 by depending on what it depended on (field case F1).
 
@@ -10,14 +11,14 @@ This module works on refs alone; it must not know values, files or deployers.
 
 from __future__ import annotations
 
-from aicr.bundle import dra
+from aicr.bundle import dra, owned
 from aicr.catalog.dependencies import check_dependencies, effective_dependencies, is_enabled
-from aicr.errors import invalid
+from aicr.errors import invalid, nearest
 from aicr.recipe.coherence import check_duplicates
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from typing import Final
 
     from aicr.bundle.overrides import Override
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 RECIPE_DISABLES: Final = dra.RECIPE_DISABLES
 OVERRIDE_REMOVED: Final = "an enabled=false value override removed it"
+FILTER_EXCLUDES: Final = "the bundlers filter excludes it"
 
 #: Spellings of a boolean that Go's ParseBool takes (bundler spec 0.4).
 _TRUE: Final = frozenset(("1", "t", "T", "true", "TRUE", "True"))
@@ -65,7 +67,11 @@ def parse_switch(override: Override) -> bool:
 
 
 def select(
-    recipe: RecipeResult, switches: Iterable[Override], *, dra_eviction: bool = False
+    recipe: RecipeResult,
+    switches: Iterable[Override],
+    *,
+    dra_eviction: bool = False,
+    bundlers: Sequence[str] = (),
 ) -> Selection:
     """Filter the recipe's refs (bundler spec 0.4).
 
@@ -74,10 +80,12 @@ def select(
         switches: the ``enabled`` overrides, one a component.
         dra_eviction: whether the run opted in to the DRA eviction contract, which decides about
             the node labeler (bundler spec 4.5).
+        bundlers: the only components that are wanted; none given means all.
 
     Raises:
         AicrError: INVALID_REQUEST for a switch that is no boolean, a component that cannot be
-            switched on, a dependency that no ref declares, or an empty result.
+            switched on, a filter with a name that is unknown, disabled or missing from it although
+            the recipe needs it, a dependency that no ref declares, or an empty result.
     """
     refs: list[ComponentRef] = list(recipe.get("componentRefs") or ())
     if not refs:
@@ -90,7 +98,11 @@ def select(
     removed = {ref["name"]: RECIPE_DISABLES for ref in refs if not is_enabled(ref)}
     wishes = [(override, parse_switch(override)) for override in switches]
     off = [override.component for override, wanted in wishes if not wanted]
+    left_out = _left_out(recipe, refs, bundlers)
+    off += left_out
     dra.select_labeler(refs, removed, off, opted_in=dra_eviction)
+    for name in left_out:
+        removed.setdefault(name, FILTER_EXCLUDES)
     for override, wanted in wishes:
         if not wanted:
             removed.setdefault(override.component, OVERRIDE_REMOVED)
@@ -109,6 +121,7 @@ def select(
                 hint="enable it in an overlay (--data) or choose criteria that include it, then "
                 "generate the recipe again",
             )
+    _check_wanted(bundlers, removed)
     kept = [ref for ref in refs if ref["name"] not in removed]
     if not kept:
         raise invalid(
@@ -117,6 +130,37 @@ def select(
         )
     refs = [_switched_on(ref) if ref["name"] not in removed else ref for ref in refs]
     return Selection(_bridged(refs, removed), removed, _notes(recipe, removed))
+
+
+def _left_out(recipe: RecipeResult, refs: list[ComponentRef], bundlers: Sequence[str]) -> list[str]:
+    """The components that a filter does not name, in the order of the recipe."""
+    if not bundlers:
+        return []
+    declared = [ref["name"] for ref in refs]
+    for name in bundlers:
+        if name not in declared:
+            near = nearest(name, declared)
+            raise invalid(
+                f'unknown component "{name}" in bundlers filter; recipe declares: '
+                f"{', '.join(sorted(declared))}",
+                where="bundlers",
+                hint=f'did you mean "{near}"?' if near else "name components of the recipe",
+            )
+    left_out = [name for name in declared if name not in bundlers]
+    owned.check_left_out(recipe, left_out)
+    return left_out
+
+
+def _check_wanted(bundlers: Sequence[str], removed: dict[str, str]) -> None:
+    for name in bundlers:
+        reason = removed.get(name)
+        if reason is not None:
+            raise invalid(
+                f'component "{name}" is disabled and cannot be selected via the bundlers filter'
+                f"{'' if reason == RECIPE_DISABLES else f': {reason}'}",
+                where="bundlers",
+                hint=f"leave {name} out of the filter, or have it enabled",
+            )
 
 
 def _switched_on(ref: ComponentRef) -> ComponentRef:
@@ -166,7 +210,7 @@ def _bridged(refs: list[ComponentRef], removed: dict[str, str]) -> list[Componen
 
 def _notes(recipe: RecipeResult, removed: dict[str, str]) -> list[str]:
     state = (recipe.get("metadata") or {}).get("gpuDriverState")
-    if state == "absent" and removed.get("gpu-operator") == OVERRIDE_REMOVED:
+    if state == "absent" and removed.get("gpu-operator") in (OVERRIDE_REMOVED, FILTER_EXCLUDES):
         return [
             "gpu-operator is left out of this bundle, but the recipe records that the nodes have "
             "no GPU driver; install one by other means or GPU workloads will not start"

@@ -9,8 +9,6 @@ It knows versions; it must not know records. Source: recipe spec 3.9, bundler sp
 
 from __future__ import annotations
 
-import re
-
 from aicr.errors import AicrError, invalid
 from aicr.values import versions
 
@@ -20,8 +18,9 @@ if TYPE_CHECKING:
 
     from aicr.values.versions import Version
 
-_COMPARISON: Final = re.compile(r"(<=|>=|<|>|=)?\s*([A-Za-z0-9][^\s,<>=|!~^*]*)")
-_BETWEEN: Final = re.compile(r"\s*,\s*|\s+")
+_OPERATORS: Final = ("<=", ">=", "<", ">", "=")
+#: What ends a version, beside blanks.
+_AFTER_VERSION: Final = frozenset(",<>=|!~^*")
 _HINT: Final = "for example: >=0.18.0 <=0.19.1"
 
 
@@ -76,31 +75,48 @@ def parse(text: str) -> Range:
     """
     lower: Bound | None = None
     upper: Bound | None = None
-    position = 0
-    stripped = text.strip()
-    while position < len(stripped) or not stripped:
-        found = _COMPARISON.match(stripped, position)
-        if found is None:
-            raise invalid(f'"{text}" is not a range of versions', hint=_HINT)
-        operator, spelt = found.group(1) or "=", found.group(2)
+    rest = text.strip()
+    while True:
+        operator, spelt, rest = _comparison(rest, text)
         try:
             version = versions.parse(spelt)
         except AicrError as error:
-            raise invalid(f'"{text}" is not a range of versions', hint=_HINT) from error
+            raise _no_range(text) from error
         bound = Bound(version, "=" in operator)
         if operator in (">", ">=", "=") and (lower is None or _tighter(bound, lower, 1)):
             lower = bound
         if operator in ("<", "<=", "=") and (upper is None or _tighter(bound, upper, -1)):
             upper = bound
-        position = found.end()
-        gap = _BETWEEN.match(stripped, position)
-        if position < len(stripped):
-            if gap is None:
-                raise invalid(f'"{text}" is not a range of versions', hint=_HINT)
-            position = gap.end()
+        if not rest:
+            break
     if not _starts_within(lower, upper):
         raise invalid(f'no version is in the range "{text}"', hint=_HINT)
     return Range(text, lower, upper)
+
+
+def _comparison(rest: str, text: str) -> tuple[str, str, str]:
+    """The first operator and version of *rest*, and what follows them and their separator.
+
+    By hand, as every bundle reads a few ranges and a pattern costs more to compile than they do.
+    """
+    operator = next((known for known in _OPERATORS if rest.startswith(known)), "")
+    rest = rest[len(operator) :].lstrip()
+    end = 0
+    while end < len(rest) and not rest[end].isspace() and rest[end] not in _AFTER_VERSION:
+        end += 1
+    spelt, after = rest[:end], rest[end:]
+    following = after.lstrip()
+    if following.startswith(","):
+        following = following[1:].lstrip()
+    elif following and following == after:
+        raise _no_range(text)
+    if not (spelt[:1].isascii() and spelt[:1].isalnum()):
+        raise _no_range(text)
+    return operator or "=", spelt, following
+
+
+def _no_range(text: str) -> AicrError:
+    return invalid(f'"{text}" is not a range of versions', hint=_HINT)
 
 
 def order(a: Version, b: Version) -> int:

@@ -18,8 +18,6 @@ It must not know how a deployer works. Source: bundler spec 9.1, 9.2.
 
 from __future__ import annotations
 
-import re
-
 from aicr.artifacts import checksums
 from aicr.bundle import upgrade_ranges
 from aicr.errors import AicrError
@@ -42,11 +40,8 @@ MODE: Final = 0o644
 _README: Final = "README.md"
 _WARNING: Final = "Warning: "
 _TITLE: Final = "# Read this before you upgrade"
-_TO: Final = re.compile(
-    r"""^ *(?:- +)?to: *("[^"\\\n]*"|'[^'\n]*'|[A-Za-z0-9=][^\n#]*?) *$""", re.M
-)
-_ANY_TO: Final = re.compile(r"""\bto["']?\s*:(?!//)""")
-_VERDICT: Final = re.compile(r"^ *(?:- +)?verdict: *[a-z]", re.M)
+#: Spellings of the key `to` that `_target_ranges` does not read, so that it must not conclude.
+_OTHER_TO: Final = ('to"', "to'", "to :", "to\t")
 
 
 class Notice:
@@ -209,16 +204,36 @@ def _notice(component: Component, catalog: Catalog) -> Notice | None:
 
 
 def _target_ranges(text: str) -> list[upgrade_ranges.Range] | None:
-    """The `to` ranges of a record without reading it as YAML; None when one could be missed."""
-    spelt = _TO.findall(text)
-    if not spelt or len(spelt) != len(_ANY_TO.findall(text)):
+    """The `to` ranges of a record without reading it as YAML; None when one could be missed.
+
+    Lines and not patterns: to compile three of those costs more than to look through the records.
+    """
+    if any(form in text for form in _OTHER_TO):
         return None
-    if len(spelt) != len(_VERDICT.findall(text)):
+    spelt: list[str] = []
+    verdicts = 0
+    for line in text.split("\n"):
+        entry = line.lstrip(" ").removeprefix("- ").strip(" ")
+        if entry.startswith("to: "):
+            spelt.append(_plain(entry[4:].lstrip(" ")))
+        elif entry.startswith("verdict: "):
+            verdicts += 1
+    # Equal numbers and no `to:` elsewhere: every transition has shown its range.
+    if not spelt or "" in spelt or not len(spelt) == verdicts == text.count("to:"):
         return None
     try:
-        return [upgrade_ranges.parse(item.strip("\"'")) for item in spelt]
+        return [upgrade_ranges.parse(item) for item in spelt]
     except AicrError:
         return None
+
+
+def _plain(scalar: str) -> str:
+    """The text of a scalar that needs no YAML reader, "" when it may need one."""
+    if scalar[:1] in ("'", '"'):
+        inner = scalar[1:-1]
+        closed = len(scalar) > 1 and scalar[-1] == scalar[0]
+        return inner if closed and scalar[0] not in inner and "\\" not in inner else ""
+    return scalar if "#" not in scalar and (scalar[:1].isalnum() or scalar[:1] == "=") else ""
 
 
 def _line(text: str) -> str:

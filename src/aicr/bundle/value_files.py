@@ -1,4 +1,8 @@
-"""Reading the file that a ``--set-file`` flag names: the one part of overrides that does I/O."""
+"""Reading the file that a ``--set-file`` flag names: the one part of overrides that does I/O.
+
+Stricter than what reads recipes: neither standard input nor an address nor a pipe is taken, so that
+the same command line makes the same bundle again, and no more than what fits a Helm release.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +36,9 @@ def read_value_file(path: str) -> str:
         raise not_found(f"value file not found: {path}", where="--set-file", hint=_HINT) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise invalid(f"cannot read value file {path}: {reason}", where="--set-file") from error
+        raise invalid(
+            f"cannot read value file {path}: {reason}", where="--set-file", hint=_HINT
+        ) from error
     try:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
@@ -44,7 +50,7 @@ def read_value_file(path: str) -> str:
             content += chunk
     except OSError as error:
         raise invalid(
-            f"cannot read value file {path}: {error.strerror}", where="--set-file"
+            f"cannot read value file {path}: {error.strerror}", where="--set-file", hint=_HINT
         ) from error
     finally:
         os.close(handle)
@@ -55,8 +61,10 @@ def read_value_file(path: str) -> str:
             hint="keep large content in a manifest of the recipe instead of in values",
         )
     try:
-        return content.decode("utf-8")
+        return content.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise invalid(
-            f"value file {path} is not UTF-8 text (byte {error.start})", where="--set-file"
+            f"value file {path} is not UTF-8 text (byte {error.start})",
+            where="--set-file",
+            hint="save the file as UTF-8",
         ) from error

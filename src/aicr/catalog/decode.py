@@ -351,6 +351,7 @@ def registry_entries(decoder: Decoder) -> list[RegistryEntry]:
             "gkeCriticalPriority",
             "hasSelfRefCRDs",
             "ownsCRDs",
+            "ownsCRDsExcludeSubcharts",
             "manifestsUseChartCRDs",
         ):
             if key in entry:

@@ -55,6 +55,8 @@ MAX_FILE_BYTES: Final = 10 * 1024 * 1024
 #: ``stat``'s S_IFMT and S_IFREG.
 _FORMAT_BITS: Final = 0o170000
 _REGULAR: Final = 0o100000
+#: Where the texts lie that every recipe needs: health checks.
+_CHECKS: Final = "checks/"
 
 #: Merged by name when one tree lies over another; every other path is replaced.
 MERGED_PATHS: Final = ("registry.yaml", "validators/catalog.yaml")
@@ -70,6 +72,50 @@ def check_relative(path: str) -> None:
         raise invalid(f"path traversal or non-local path detected: {path!r}")
     if any(part in ("", ".", "..") for part in path.split("/")):
         raise invalid(f"path traversal or non-local path detected: {path!r}")
+
+
+def walk(root: str, unusable: Callable[[str, str, str], None], *, below: str = "") -> Iterator[str]:
+    """The relative paths of the files below *root* that can be part of a tree, folder by folder.
+
+    Links are not followed, and the folder ``.git`` is not looked into (recipe spec 2.3).
+
+    Args:
+        root: the directory.
+        unusable: told path, reason and hint of each entry that is left out; may raise.
+        below: the folder to begin with, relative to *root*.
+
+    Raises:
+        AicrError: INVALID_REQUEST for a folder that cannot be listed; what *unusable* raises.
+    """
+    folder = os.path.join(root, below) if below else root
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        raise invalid(f"cannot list {folder}: {error.strerror}") from error
+    for entry in entries:
+        path = f"{below}/{entry.name}" if below else entry.name
+        if entry.is_symlink():
+            unusable(
+                path, f"symlinks not allowed: {path}", "replace the link by a copy of its target"
+            )
+        elif entry.is_dir():
+            if entry.name != ".git":
+                yield from walk(root, unusable, below=path)
+        elif not entry.is_file():
+            unusable(path, f"not a regular file: {path}", "remove it from the data directory")
+        elif (size := entry.stat().st_size) > MAX_FILE_BYTES:
+            unusable(
+                path,
+                f"file too large ({size} bytes, max {MAX_FILE_BYTES}): {path}",
+                "keep large files outside the data directory",
+            )
+        else:
+            yield path
+
+
+def _refuse(path: str, message: str, hint: str) -> None:
+    del path
+    raise invalid(message, hint=hint)
 
 
 class DirectoryTree:
@@ -102,36 +148,10 @@ class DirectoryTree:
                 "components: []",
             )
         try:
-            self._paths = sorted(self._walk(""))
+            self._paths = sorted(walk(root, _refuse))
         except AicrError as error:
             raise invalid(f"external directory validation failed: {root}") from error
         self._known = frozenset(self._paths)
-
-    def _walk(self, relative: str) -> Iterator[str]:
-        folder = os.path.join(self.root, relative) if relative else self.root
-        try:
-            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-        except OSError as error:
-            raise invalid(f"cannot list {folder}: {error.strerror}") from error
-        for entry in entries:
-            path = f"{relative}/{entry.name}" if relative else entry.name
-            if entry.is_symlink():
-                raise invalid(
-                    f"symlinks not allowed: {path}", hint="replace the link by a copy of its target"
-                )
-            if entry.is_dir():
-                if entry.name != ".git":
-                    yield from self._walk(path)
-            elif entry.is_file():
-                size = entry.stat().st_size
-                if size > MAX_FILE_BYTES:
-                    raise invalid(
-                        f"file too large ({size} bytes, max {MAX_FILE_BYTES}): {path}",
-                        hint="keep large files outside the data directory",
-                    )
-                yield path
-            else:
-                raise invalid(f"not a regular file: {path}")
 
     def paths(self) -> list[str]:
         """All files, sorted."""
@@ -211,7 +231,7 @@ class BuiltinTree:
         root: directory with the source files (for manifests and checks).
         files: all relative paths.
         values: loader of the parsed values files, called once when the first is asked for.
-        texts: loader of the texts that every recipe needs, called once likewise.
+        texts: loader of the texts below ``checks/`` that every recipe needs, called once likewise.
     """
 
     def __init__(
@@ -242,10 +262,12 @@ class BuiltinTree:
         check_relative(path)
         if path not in self._known:
             raise not_found(f"file not found in the built-in catalogue: {path}")
-        if self._texts is None:
-            self._texts = self._load_texts()
-        if path in self._texts:
-            return self._texts[path]
+        if path.startswith(_CHECKS):
+            # A bundle reads manifests and upgrade records, and must not pay for these.
+            if self._texts is None:
+                self._texts = self._load_texts()
+            if path in self._texts:
+                return self._texts[path]
         full = os.path.join(self.root, path)
         try:
             return read_checked(full, path)

@@ -143,6 +143,7 @@ class RegistryEntry(TypedDict, total=False):
     gkeCriticalPriority: bool
     hasSelfRefCRDs: bool
     ownsCRDs: bool
+    ownsCRDsExcludeSubcharts: bool
     manifestsUseChartCRDs: bool
     mixinSafeOverridePaths: list[str]
     testTier: str

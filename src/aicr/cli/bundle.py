@@ -178,7 +178,7 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
     bundle = make_bundle(
         recipe,
         _options(arguments, publication),
-        read_file=lambda path: read_input(path, what="values file"),
+        read_file=_read_value_file,
     )
     folder = arguments.output
     if publication is None:
@@ -187,6 +187,13 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
         folder = publication.finish(bundle)
     _report(bundle, folder, console, debug=arguments.debug)
     return 0
+
+
+def _read_value_file(path: str) -> str:
+    # Needed with --set-file alone, and not imported without it.
+    from aicr.bundle.value_files import read_value_file
+
+    return read_value_file(path)
 
 
 def _options(arguments: argparse.Namespace, publication: Publication | None) -> Any:

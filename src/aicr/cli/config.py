@@ -117,6 +117,28 @@ _VALIDATE: Final[dict[str, Place]] = {
     "--insecure-tls": ("validate", "evidence", "attestation", "insecureTLS"),
 }
 
+_SNAPSHOT: Final[dict[str, Place]] = {
+    "--output": ("snapshot", "output", "path"),
+    "--format": ("snapshot", "output", "format"),
+    "--template": ("snapshot", "output", "template"),
+    "--namespace": ("snapshot", "agent", "namespace"),
+    "--image": ("snapshot", "agent", "image"),
+    "--image-pull-secret": ("snapshot", "agent", "imagePullSecrets"),
+    "--job-name": ("snapshot", "agent", "jobName"),
+    "--service-account-name": ("snapshot", "agent", "serviceAccountName"),
+    "--node-selector": ("snapshot", "agent", "nodeSelector"),
+    "--toleration": ("snapshot", "agent", "tolerations"),
+    "--require-gpu": ("snapshot", "agent", "requireGpu"),
+    "--runtime-class": ("snapshot", "agent", "runtimeClassName"),
+    "--os": ("snapshot", "agent", "os"),
+    "--requests": ("snapshot", "agent", "requests"),
+    "--limits": ("snapshot", "agent", "limits"),
+    "--timeout": ("snapshot", "execution", "timeout"),
+    "--no-cleanup": ("snapshot", "execution", "noCleanup"),
+    "--privileged": ("snapshot", "execution", "privileged"),
+    "--max-nodes-per-entry": ("snapshot", "execution", "maxNodesPerEntry"),
+}
+
 #: Command -> its flags, the section it is about, and whether it must take all that the file says.
 COMMANDS: Final[dict[str, tuple[dict[str, Place], str, bool]]] = {
     "recipe": ({**_RECIPE, **_RECIPE_OUTPUT}, "recipe", True),
@@ -131,6 +153,7 @@ COMMANDS: Final[dict[str, tuple[dict[str, Place], str, bool]]] = {
     "bundle": (_BUNDLE, "bundle", True),
     "verify": (_VERIFY, "verify", True),
     "validate": (_VALIDATE, "validate", True),
+    "snapshot": (_SNAPSHOT, "snapshot", True),
 }
 
 #: A blank here is not "unset" but a mistake that has a message of its own (bundler spec 1.1).

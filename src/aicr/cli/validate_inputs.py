@@ -183,7 +183,7 @@ async def take_snapshot(
     from dataclasses import replace
 
     from aicr.collectors import agent
-    from aicr.collectors.agent_options import IMAGE, AgentOptions
+    from aicr.collectors.agent_options import AgentOptions, default_image
     from aicr.collectors.limits import Limits
 
     limits = Limits.from_environment(environ)
@@ -191,7 +191,7 @@ async def take_snapshot(
     factor = limits.poll / Limits().poll
     asked = AgentOptions(
         namespace=options.namespace,
-        image=options.image or IMAGE,
+        image=options.image or default_image(environ),
         image_pull_secrets=options.image_pull_secrets,
         job_name=options.job_name,
         service_account=options.service_account_name,

@@ -19,10 +19,9 @@ from aicr.collectors.agent_options import (
     LONGEST_PREFIX,
     SERVICE_ACCOUNT,
     AgentOptions,
-    pull_policy,
 )
 from aicr.collectors.readings import Document
-from aicr.contract import container, labels
+from aicr.contract import container, images, labels
 
 COMPONENT: Final = "snapshot-agent"
 CONTAINER: Final = "agent"
@@ -157,8 +156,7 @@ def job(options: AgentOptions, names: Names, run: str) -> Document:
         spec["runtimeClassName"] = options.runtime_class
     if options.node_selector:
         spec["nodeSelector"] = dict(options.node_selector)
-    else:
-        spec["affinity"] = {"nodeAffinity": _rather_gpu_nodes()}
+    spec["affinity"] = {"nodeAffinity": _where(rather_gpus=not options.node_selector)}
     volumes = _volumes(options)
     if volumes:
         spec["volumes"] = volumes
@@ -173,14 +171,19 @@ def job(options: AgentOptions, names: Names, run: str) -> Document:
     }
 
 
-def _rather_gpu_nodes() -> Document:
-    """A preference: on a cluster without such nodes the agent still finds a place."""
-    term = {"key": GPU_NODES, "operator": "In", "values": ["true"]}
-    return {
-        "preferredDuringSchedulingIgnoredDuringExecution": [
+def _where(*, rather_gpus: bool) -> Document:
+    """A node that really runs pods; one with GPUs is preferred, since not every cluster has one."""
+    found: Document = {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [{"matchExpressions": [dict(one) for one in labels.RUNS_PODS]}]
+        }
+    }
+    if rather_gpus:
+        term = {"key": GPU_NODES, "operator": "In", "values": ["true"]}
+        found["preferredDuringSchedulingIgnoredDuringExecution"] = [
             {"weight": 100, "preference": {"matchExpressions": [term]}}
         ]
-    }
+    return found
 
 
 def _container(options: AgentOptions, names: Names, run: str) -> Document:
@@ -214,7 +217,7 @@ def _container(options: AgentOptions, names: Names, run: str) -> Document:
     found: Document = {
         "name": CONTAINER,
         "image": options.image,
-        "imagePullPolicy": pull_policy(options.image),
+        "imagePullPolicy": images.pull_policy(options.image),
         "env": variables,
         "resources": {"requests": {**_DEFAULTS, **options.requests}, "limits": limits},
         "securityContext": _security(options),

@@ -35,8 +35,6 @@ NAME: Final = "aicr-agent"
 IMAGE: Final = f"{LOCAL_PREFIX}/{NAME}:{_tag()}"
 #: The agent's whole image, where a flag does not say it.
 IMAGE_VARIABLE: Final = "AICR_VALIDATOR_IMAGE"
-#: Prefixes of images that are put on the nodes by hand and never pulled.
-NEVER_PULLED: Final = (f"{LOCAL_PREFIX}/", "ko.local/", "kind.local/")
 JOB_NAME: Final = "aicr"
 SERVICE_ACCOUNT: Final = "aicr"
 OS_KINDS: Final = ("amazonlinux", "cos", "ol", "rhel", "talos", "ubuntu")
@@ -143,15 +141,6 @@ def parse_amounts(text: str, flag: str) -> dict[str, str]:
             raise invalid(f'"{name}" is given twice', where=flag)
         found[name] = amount
     return found
-
-
-def pull_policy(image: str) -> str:
-    """Never for images that are put on nodes by hand, Always for ``:latest``, else IfNotPresent."""
-    if image.startswith(NEVER_PULLED):
-        return "Never"
-    if "@" not in image and image.endswith(":latest"):
-        return "Always"
-    return "IfNotPresent"
 
 
 def _check_name(flag: str, text: str, longest: int) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from aicr.collectors.agent_objects import CONTAINER
-from aicr.collectors.agent_options import NEVER_PULLED
+from aicr.contract.images import SIDE_LOADED
 from aicr.errors import EXIT_STATUS, INTERNAL, SERVICE_UNAVAILABLE, TIMEOUT, AicrError
 
 #: Reasons of a waiting container that waiting does not mend.
@@ -127,7 +127,7 @@ def _job_failed(job: Mapping[str, Any], condition: Mapping[str, Any]) -> AicrErr
 def _stuck(pod: Mapping[str, Any], cause: str, message: str) -> AicrError:
     spec = pod.get("spec") or {}
     image = next((str(one.get("image")) for one in spec.get("containers") or []), "")
-    if cause == "ErrImageNeverPull" and image.startswith(NEVER_PULLED):
+    if cause == "ErrImageNeverPull" and image.startswith(SIDE_LOADED):
         hint = "build it from containers/aicr-agent and load it on the nodes, or name another with --image"
     elif "Image" in cause:
         hint = "check --image and --image-pull-secret"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from aicr.catalog.tree import EXTERNAL, MAX_FILE_BYTES, check_relative, parse_values, read_checked
+from aicr.catalog.tree import EXTERNAL, check_relative, parse_values, read_checked, walk
 from aicr.errors import AicrError, invalid, not_found
 from aicr.lint.findings import Problem
 
@@ -45,44 +45,19 @@ class Files:
             )
         if not os.path.isdir(root):
             raise invalid(f"not a directory: {root}", hint="name the directory with registry.yaml")
-        self._paths: list[str] = []
-        self._walk("")
-        self._paths.sort()
+        self._paths = sorted(filter(self._usable, walk(root, self._note)))
         self._known = frozenset(self._paths)
 
-    def _walk(self, relative: str) -> None:
-        folder = os.path.join(self.root, relative) if relative else self.root
-        try:
-            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-        except OSError as error:
-            raise invalid(f"cannot list {folder}: {error.strerror}") from None
-        for entry in entries:
-            path = f"{relative}/{entry.name}" if relative else entry.name
-            if entry.is_symlink():
-                self._note(path, f"symlinks not allowed: {path}", "replace it by a copy")
-            elif entry.is_dir():
-                if entry.name != ".git":
-                    self._walk(path)
-            elif not entry.is_file():
-                self._note(path, f"not a regular file: {path}", "remove it from the data tree")
-            elif (size := entry.stat().st_size) > MAX_FILE_BYTES:
-                self._note(
-                    path,
-                    f"file too large ({size} bytes, max {MAX_FILE_BYTES}): {path}",
-                    "keep large files outside the data tree",
-                )
-            else:
-                self._take(path)
-
-    def _take(self, path: str) -> None:
-        # Only YAML is read: what else lies in the tree is nobody's business unless it is referred to.
+    def _usable(self, path: str) -> bool:
+        """Whether a file can be used; YAML is read now, so that what is wrong with it is noted."""
+        # What else lies in the tree is nobody's business unless it is referred to.
         if path.endswith((".yaml", ".yml")):
             try:
                 self._texts[path] = read_checked(os.path.join(self.root, path), path)
             except AicrError as error:
                 self._note(path, error.message, error.hint)
-                return
-        self._paths.append(path)
+                return False
+        return True
 
     def _note(self, path: str, message: str, hint: str) -> None:
         self.problems.append(Problem(self.place(path), message, hint))

@@ -12,7 +12,7 @@ from aicr.catalog.dependencies import check_dependencies, deployment_order, togg
 from aicr.catalog.fields import PHASE_KEYS, PHASES
 from aicr.catalog.registry import apply_defaults
 from aicr.contract.documents import V1, V1BETA2
-from aicr.errors import NOT_FOUND, AicrError, invalid
+from aicr.errors import AicrError, invalid
 from aicr.recipe import configuration as typed
 from aicr.recipe import criteria as words
 from aicr.recipe import profile as profiles
@@ -334,11 +334,16 @@ def _document(
             metadata["excludedOverlays"] = verdicts.excluded
         if verdicts.warnings:
             metadata["constraintWarnings"] = verdicts.warnings
-    state = _driver_state(snapshot) if snapshot is not None else ""
-    if state:
-        metadata["gpuDriverState"] = state
+    states: RecipeMetadataBlock = {}
+    if snapshot is not None:
+        from aicr.recipe import cluster_state
+
+        states = cluster_state.read(snapshot)
+    if "gpuDriverState" in states:
+        metadata["gpuDriverState"] = states["gpuDriverState"]
     if body.selected is not None:
         metadata["selectedProfile"] = copy_tree(body.selected)
+    metadata.update(states)
     beta = body.selected is not None or bool(body.configuration)
     document: RecipeResult = {
         "kind": "RecipeResult",
@@ -355,19 +360,3 @@ def _document(
     if body.validation:
         document["validation"] = copy_tree(body.validation)
     return document
-
-
-def _driver_state(snapshot: Any) -> str:
-    """``preinstalled`` or ``absent`` as the snapshot's GPU reading says, else empty (spec 4.12).
-
-    A reading that is neither true nor false could not tell, and could not tell is not "absent".
-    """
-    from aicr.constraints import paths
-
-    try:
-        loaded = paths.extract(snapshot, paths.parse("GPU.hardware.driver-loaded"))
-    except AicrError as error:
-        if error.code != NOT_FOUND:
-            raise
-        return ""
-    return {"true": "preinstalled", "false": "absent"}.get(loaded, "")

@@ -43,6 +43,8 @@ class RecipeMetadataBlock(TypedDict, total=False):
     gpuDriverState: str
     selectedProfile: SelectedProfile
     mariaDBOperatorState: str
+    defaultStorageClassState: str
+    perconaOperatorState: str
 
 
 class RecipeResult(TypedDict, total=False):

@@ -14,16 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from aicr.contract.labels import RUNS_PODS
 from aicr.errors import invalid
 from aicr.validate.catalog import REQUIRED, Affinity, Entry
 
 GPU_LABEL: Final = "nvidia.com/gpu.present"
 WEIGHT: Final = 100
-#: What marks nodes that do not run their pods.
-_SIMULATED: Final = (
-    {"key": "type", "operator": "NotIn", "values": ["kwok"]},
-    {"key": "aicr.run/hollow", "operator": "DoesNotExist"},
-)
 
 
 def enabled_components(recipe: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
@@ -78,7 +74,7 @@ def node_affinity() -> dict[str, Any]:
     without_gpu = {"matchExpressions": [{"key": GPU_LABEL, "operator": "DoesNotExist"}]}
     return {
         "requiredDuringSchedulingIgnoredDuringExecution": {
-            "nodeSelectorTerms": [{"matchExpressions": [dict(one) for one in _SIMULATED]}]
+            "nodeSelectorTerms": [{"matchExpressions": [dict(one) for one in RUNS_PODS]}]
         },
         "preferredDuringSchedulingIgnoredDuringExecution": [
             {"weight": WEIGHT, "preference": without_gpu}

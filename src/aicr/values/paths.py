@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     Segment = str | int
 
 _ESCAPABLE: Final = ".[]\\"
+#: Without these a path is its segments with dots between them.
+_SPECIAL: Final = "[]\\"
 _LARGEST_INDEX: Final = 65536
 
 
@@ -39,6 +41,10 @@ def split(text: str) -> list[Segment]:
             bracket, an index that is not a plain number from 0 to 65536, and a backslash that
             escapes nothing.
     """
+    if text and not any(char in text for char in _SPECIAL):
+        plain: list[Segment] = [*text.split(".")]
+        if "" not in plain:
+            return plain
     segments: list[Segment] = []
     key: list[str] = []
     expect_key = True

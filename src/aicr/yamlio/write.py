@@ -76,14 +76,22 @@ def dump(value: Any, *, sort_keys: bool = False, indent: int = 2) -> str:
     return "".join(out)
 
 
+#: Strings as they stand on one line. Kept from one dump to the next, because the documents of a
+#: bundle repeat each other's words; forgotten when there are many, so that a server does not grow.
+_WORDS: Final[dict[str, str]] = {}
+_MOST_WORDS: Final = 1 << 14
+
+
 class _Writer:
-    """State of one dump: the pieces written so far and the strings already classified."""
+    """State of one dump: the pieces written so far, and the strings classified in this and others."""
 
     __slots__ = ("indent", "out", "sort_keys", "words")
 
     def __init__(self, sort_keys: bool, indent: int) -> None:
         self.out: list[str] = []
-        self.words: dict[str, str] = {}
+        if len(_WORDS) > _MOST_WORDS:
+            _WORDS.clear()
+        self.words = _WORDS
         self.sort_keys = sort_keys
         self.indent = indent
 
@@ -152,7 +160,8 @@ class _Writer:
             if block:
                 return block
         line = _one_line(text)
-        self.words[text] = line
+        if column >= 0 or "\n" not in text:  # Elsewhere the same text may be a block.
+            self.words[text] = line
         return line
 
     def scalar(self, value: Any, column: int, place: object) -> str:

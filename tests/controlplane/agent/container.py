@@ -234,12 +234,17 @@ class Container:
                 run.child.kill()
             time.sleep(0.005)
         if up.exists() and up.stat().st_size:
+            # Held open until its processes are gone: a number that is free again may be another's.
+            held = None
             with contextlib.suppress(OSError):
-                run.mounts_of = os.stat(f"/proc/{run.child.pid}/ns/mnt").st_ino
+                held = os.open(f"/proc/{run.child.pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+                run.mounts_of = os.fstat(held).st_ino
             started = now()
             self._around.post(lambda: self._on_running(run, started))
             code = run.child.wait()
             end_all(run.mounts_of)
+            if held is not None:
+                os.close(held)
             self._around.clock.remove(self._logs[run.number])
             run.ended.set()
             self._around.post(lambda: self._on_exit(run, code, started))

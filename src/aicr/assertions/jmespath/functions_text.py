@@ -161,11 +161,11 @@ def _all_hold(version: _Version, part: str, whole: str) -> bool:
 
 def _holds(version: _Version, operator: str, text: str, whole: str) -> bool:
     pieces = text.split(".")
-    wild = [index for index, piece in enumerate(pieces) if piece in ("x", "X", "*")]
+    wild = [index for index, piece in enumerate(pieces) if piece == "x"]
     if wild:
         first = wild[0]
         numbers = [int(piece) if piece.isdigit() else -1 for piece in pieces[:first]]
-        if -1 in numbers or first > 2 or len(wild) != len(pieces) - first:
+        if -1 in numbers or not 0 < first < 3 or len(wild) != len(pieces) - first:
             raise FunctionError(f"semver_compare(): {text!r} in {whole!r} is no version")
         here = list(version[0][:first])
         sign = (here > numbers) - (here < numbers)

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from aicr.bundle.options import BundleOptions
     from aicr.bundle.plan import Plan
 
+    #: Relative path -> (bytes, mode).
+    Files = dict[str, tuple[bytes, int]]
+
     class Deployer(Protocol):
         """What a deployer module offers."""
 
@@ -29,15 +32,17 @@ if TYPE_CHECKING:
         #: The commands that deploy the bundle, in order, for the result text.
         STEPS: tuple[str, ...]
 
-        def generate(
-            self,
-            recipe: dict[str, Any],
-            plan: Plan,
-            *,
-            options: BundleOptions | None = None,
-            folders: list[Folder] | None = None,
-        ) -> dict[str, tuple[bytes, int]]:
-            """The complete file set of a bundle: relative path -> (bytes, mode)."""
+        def generate(self, plan: Plan, folders: list[Folder]) -> Files:
+            """The complete file set of a bundle.
+
+            Args:
+                plan: the components to install, in deployment order, with their dependencies and
+                    tiers; the recipe of the bundle, for recipe.yaml; the flags of the run.
+                folders: the folders of the plan, one a release, as ``layout.folders`` makes them.
+
+            Raises:
+                AicrError: INVALID_REQUEST for what the tool could not deploy.
+            """
             ...
 
 

@@ -13,7 +13,7 @@ Source: bundler spec 1.5, 5.0, 5.3.
 
 from __future__ import annotations
 
-from aicr.bundle import info, layout, readme
+from aicr.bundle import info, readme
 from aicr.bundle.deployers import argocd_apps, argocd_page, argocd_settings, gitops
 from aicr.errors import invalid
 from aicr.yamlio import write
@@ -22,9 +22,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
+    from aicr.bundle.deployers import Files
     from aicr.bundle.deployers.argocd_settings import Settings
     from aicr.bundle.layout import Folder
-    from aicr.bundle.options import BundleOptions
     from aicr.bundle.plan import Plan
 
 NAME: Final = "argocd"
@@ -47,34 +47,20 @@ RETRY: Final[dict[str, Any]] = {
 }
 
 
-def generate(
-    recipe: dict[str, Any],
-    plan: Plan,
-    *,
-    options: BundleOptions | None = None,
-    folders: list[Folder] | None = None,
-) -> dict[str, tuple[bytes, int]]:
+def generate(plan: Plan, folders: list[Folder]) -> Files:
     """The complete file set of an argocd bundle: relative path -> (bytes, mode).
 
-    Args:
-        recipe: the recipe of this bundle after filtering, written to recipe.yaml.
-        plan: the components to install, in deployment order, and their tiers.
-        options: the flags of the run.
-        folders: the folders of the plan, when the caller has made them already.
-
     Raises:
-        AicrError: INVALID_REQUEST as ``layout.folders`` does, for dynamic values, and for names
+        AicrError: INVALID_REQUEST for dynamic values, and for names
             or addresses that Argo CD would refuse.
     """
-    options = options if options is not None else plan.options
-    if folders is None:
-        folders = layout.folders(plan)
+    options = plan.options
     _refuse_dynamic(plan)
     settings = argocd_settings.read(options, PARENT)
     argocd_settings.check_names(settings, folders)
     repository = gitops.repository(options, PLACEHOLDER)
 
-    files: dict[str, tuple[bytes, int]] = {}
+    files: Files = {}
     for folder in folders:
         files.update(gitops.content(folder, LEFT_OUT))
     for path, document in applications(plan, folders, settings, repository).items():
@@ -92,9 +78,6 @@ def generate(
             files={
                 ENTRYPOINT: "the parent Application, which brings all others",
                 argocd_page.HEALTH_FILE: "makes Argo CD wait for each wave",
-                info.RECIPE: "the recipe that this bundle was made from",
-                info.BUNDLE_INFO: "how it was made, and its releases, for programs",
-                "checksums.txt": "SHA-256 of each file",
             },
             sections=argocd_page.sections(
                 settings,
@@ -106,13 +89,7 @@ def generate(
         info.MODE,
     )
     return info.complete(
-        files,
-        recipe=recipe,
-        folders=folders,
-        deployer=NAME,
-        entrypoint=ENTRYPOINT,
-        manifest=MANIFEST,
-        options=options,
+        files, plan, folders, deployer=NAME, entrypoint=ENTRYPOINT, manifest=MANIFEST
     )
 
 

@@ -14,7 +14,7 @@ Source: bundler spec 5.0.3, 5.0.4, 5.0.6, 5.3; field cases F5, F7.
 
 from __future__ import annotations
 
-from aicr.bundle import layout
+from aicr.bundle import crd_groups, layout
 from aicr.bundle.deployers import gitops
 
 TYPE_CHECKING = False
@@ -37,13 +37,11 @@ ANY_VERSION: Final = "*"
 #: Waves in the band of one tier: as many as there are phases in a component.
 _BAND: Final = len(layout.PHASES)
 
-_DRA_DRIVERS: Final = ("nvidia-dra-driver-gpu", "nvidia-dra-driver-gpu-ocp")
-_GPU_OPERATORS: Final = ("gpu-operator", "gpu-operator-ocp")
-#: Two charts ship this CRD. Each would undo what the other wrote, for ever, in these places.
+#: Where the two charts that bring this CRD would undo what the other wrote.
 _SHARED_CRD: Final[dict[str, Any]] = {
     "group": "apiextensions.k8s.io",
     "kind": "CustomResourceDefinition",
-    "name": "computedomains.resource.nvidia.com",
+    "name": crd_groups.SHARED_CRD,
     "jsonPointers": [
         "/metadata/annotations",
         "/metadata/labels",
@@ -70,7 +68,7 @@ def waves(plan: Plan, folders: list[Folder]) -> dict[str, int]:
     """The sync-wave of each folder, by folder name (bundler spec 5.0.3, 5.0.4)."""
     if plan.serial:
         return {folder.dir: index for index, folder in enumerate(folders)}
-    tier = gitops.tiers(plan.levels)
+    tier = plan.tiers
     return {
         folder.dir: tier[folder.parent] * _BAND + layout.PHASES.index(folder.phase)
         for folder in folders
@@ -226,10 +224,7 @@ def ignored_differences(folder: Folder, contested: frozenset[str]) -> list[dict[
 
 def contested(plan: Plan) -> frozenset[str]:
     """Components of the plan that ship one and the same CRD; empty when at most one does."""
-    names = {component.name for component in plan.components}
-    operators = names.intersection(_GPU_OPERATORS)
-    drivers = names.intersection(_DRA_DRIVERS)
-    return frozenset(operators | drivers) if operators and drivers else frozenset()
+    return crd_groups.sharers(component.name for component in plan.components)
 
 
 def _is_contested(folder: Folder, contested: frozenset[str]) -> bool:

@@ -37,6 +37,63 @@ SEMVER: Final = (
     r"(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
 )
 
+#: values.schema.json as text: the json module costs a start more than all else that this chart needs.
+_SCHEMA: Final = r"""{
+  "$schema": "http://json-schema.org/draft-07/schema#",
+  "type": "object",
+  "additionalProperties": false,
+  "properties": {
+    "appName": {
+      "type": "string",
+      "pattern": "^(@NAME@)?$",
+      "maxLength": 63
+    },
+    "repoURL": {
+      "type": "string"
+    },
+    "targetRevision": {
+      "type": "string"
+    },
+    "global": {
+      "type": [
+        "object",
+        "null"
+      ]
+    },
+    "deployer": {
+      "type": "object",
+      "additionalProperties": false,
+      "properties": {
+        "namePrefix": {
+          "type": "string",
+          "pattern": "^([a-z0-9][a-z0-9-]*)?$"
+        },
+        "destinationServer": {
+          "type": "string",
+          "pattern": "^https://[^\\s\"'`@/:?#][^\\s\"'`@]*$"
+        },
+        "project": {
+          "type": "string",
+          "pattern": "^@NAME@$",
+          "maxLength": @MAX@
+        },
+        "includeRootApp": {
+          "type": "boolean"
+        }
+      }
+    }@COMPONENTS@
+  }
+}
+"""
+
+_COMPONENT_SCHEMA: Final = """,
+    "@KEY@": {
+      "type": [
+        "object",
+        "null"
+      ]
+    }"""
+
 
 class Target:
     """Where the chart goes, and what it is called there.
@@ -149,37 +206,20 @@ def values_yaml(
 
 def schema(keys: Mapping[str, str]) -> str:
     """values.schema.json: misspelt keys and unusable names are refused at installation."""
-    import json
+    components = "".join(
+        _COMPONENT_SCHEMA.replace("@KEY@", _json_text(key)) for key in sorted(keys.values())
+    )
+    return (
+        _SCHEMA.replace("@NAME@", _json_text(gitops.SUBDOMAIN))
+        .replace("@MAX@", str(gitops.MAX_SUBDOMAIN))
+        .replace("@COMPONENTS@", components)
+    )
 
-    components = {key: {"type": ["object", "null"]} for key in sorted(keys.values())}
-    text = {"type": "string"}
-    document = {
-        "$schema": "http://json-schema.org/draft-07/schema#",
-        "type": "object",
-        "additionalProperties": False,
-        "properties": {
-            "appName": {"type": "string", "pattern": f"^({gitops.SUBDOMAIN})?$", "maxLength": 63},
-            "repoURL": text,
-            "targetRevision": text,
-            "global": {"type": ["object", "null"]},
-            "deployer": {
-                "type": "object",
-                "additionalProperties": False,
-                "properties": {
-                    "namePrefix": {"type": "string", "pattern": "^([a-z0-9][a-z0-9-]*)?$"},
-                    "destinationServer": {
-                        "type": "string",
-                        "pattern": "^https://[^\\s\"'`@/:?#][^\\s\"'`@]*$",
-                    },
-                    "project": {
-                        "type": "string",
-                        "pattern": f"^{gitops.SUBDOMAIN}$",
-                        "maxLength": gitops.MAX_SUBDOMAIN,
-                    },
-                    "includeRootApp": {"type": "boolean"},
-                },
-            },
-            **components,
-        },
-    }
-    return json.dumps(document, indent=2) + "\n"
+
+def _json_text(text: str) -> str:
+    """*text* as it stands between the quotes of a JSON string."""
+    if not text.isprintable():
+        import json
+
+        return json.dumps(text)[1:-1]
+    return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, Final
 
+    from aicr.bundle.deployers import Files
     from aicr.bundle.deployers.argocd_settings import Settings
     from aicr.bundle.layout import Folder
-    from aicr.bundle.options import BundleOptions
     from aicr.bundle.plan import Component, Plan
 
 NAME: Final = "argocd-helm"
@@ -58,35 +58,21 @@ _FIXED: Final = (
 )
 
 
-def generate(
-    recipe: dict[str, Any],
-    plan: Plan,
-    *,
-    options: BundleOptions | None = None,
-    folders: list[Folder] | None = None,
-) -> dict[str, tuple[bytes, int]]:
+def generate(plan: Plan, folders: list[Folder]) -> Files:
     """The complete file set of an argocd-helm bundle: relative path -> (bytes, mode).
 
-    Args:
-        recipe: the recipe of this bundle after filtering, written to recipe.yaml.
-        plan: the components to install, in deployment order, and their tiers.
-        options: the flags of the run.
-        folders: the folders of the plan, when the caller has made them already.
-
     Raises:
-        AicrError: INVALID_REQUEST as ``layout.folders`` does, for a tag that is no chart version,
+        AicrError: INVALID_REQUEST for a tag that is no chart version,
             names that Argo CD would refuse, a key of values used twice, dynamic values of a
             component that has no chart, or a value that helm would change.
     """
-    options = options if options is not None else plan.options
-    if folders is None:
-        folders = layout.folders(plan)
+    options = plan.options
     settings = argocd_settings.read(options, PARENT)
     argocd_settings.check_names(settings, folders)
-    target = argocd_chart.chart_target(recipe, options)
+    target = argocd_chart.chart_target(plan.recipe, options)
     keys = argocd_chart.override_keys(plan)
 
-    files: dict[str, tuple[bytes, int]] = {}
+    files: Files = {}
     components = {component.name: component for component in plan.components}
     for folder in folders:
         _guard(folder, components[folder.parent])
@@ -99,20 +85,12 @@ def generate(
         SCHEMA: argocd_chart.schema(keys),
         ".helmignore": _helmignore(folders),
         argocd_page.HEALTH_FILE: write.dump(argocd_page.health_patch()),
-        **templates(recipe, plan, folders, keys, settings),
+        **templates(plan, folders, keys, settings),
     }
     for path, text in chart.items():
         files[path] = (text.encode(), info.MODE)
     files[info.README] = (_readme(plan, folders, settings, target, keys), info.MODE)
-    return info.complete(
-        files,
-        recipe=recipe,
-        folders=folders,
-        deployer=NAME,
-        entrypoint=ENTRYPOINT,
-        manifest="",
-        options=options,
-    )
+    return info.complete(files, plan, folders, deployer=NAME, entrypoint=ENTRYPOINT, manifest="")
 
 
 def _helmignore(folders: list[Folder]) -> str:
@@ -122,7 +100,6 @@ def _helmignore(folders: list[Folder]) -> str:
 
 
 def templates(
-    recipe: Mapping[str, Any],
     plan: Plan,
     folders: list[Folder],
     keys: Mapping[str, str],
@@ -153,7 +130,7 @@ def templates(
         made[f"templates/{folder.release}.yaml"] = argocd_templates.child(
             document, release=folder.release, key=keys[folder.parent], **how
         )
-    profile = (recipe.get("metadata") or {}).get("selectedProfile")
+    profile = (plan.recipe.get("metadata") or {}).get("selectedProfile")
     if profile:
         owned = [
             (keys[name], [str(segment) for segment in paths.split(path)])
@@ -268,9 +245,6 @@ def _readme(
             VALUES: "what can be given when it is installed",
             SCHEMA: "what may be given",
             argocd_page.HEALTH_FILE: "makes Argo CD wait for each wave",
-            info.RECIPE: "the recipe that this bundle was made from",
-            info.BUNDLE_INFO: "how it was made, and its releases, for programs",
-            "checksums.txt": "SHA-256 of each file",
         },
         sections=argocd_page.sections(
             settings,

@@ -24,6 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
+    from aicr.bundle.deployers import Files
     from aicr.bundle.layout import Folder
     from aicr.bundle.options import BundleOptions
     from aicr.bundle.plan import Plan
@@ -53,28 +54,14 @@ _API: Final = "fleet.cattle.io/v1alpha1"
 _VALUES_FILES: Final = ("values.yaml", "cluster-values.yaml")
 
 
-def generate(
-    recipe: dict[str, Any],
-    plan: Plan,
-    *,
-    options: BundleOptions | None = None,
-    folders: list[Folder] | None = None,
-) -> dict[str, tuple[bytes, int]]:
+def generate(plan: Plan, folders: list[Folder]) -> Files:
     """The complete file set of a fleet bundle: relative path -> (bytes, mode).
 
-    Args:
-        recipe: the recipe of this bundle after filtering, written to recipe.yaml.
-        plan: the components to install, in deployment order.
-        options: the flags of the run.
-        folders: the folders of the plan, when the caller has made them already.
-
     Raises:
-        AicrError: INVALID_REQUEST as ``layout.folders`` does, for an unknown mode, for a chart
+        AicrError: INVALID_REQUEST for an unknown mode, for a chart
             inside the bundle in helmop mode, and for content that Fleet could not store.
     """
-    options = options if options is not None else plan.options
-    if folders is None:
-        folders = layout.folders(plan)
+    options = plan.options
     mode = options.fleet_mode
     if mode not in ENTRYPOINTS:
         raise invalid(
@@ -85,7 +72,7 @@ def generate(
     gitops.check_name(app, "--app-name", limit=gitops.MAX_LABEL, pattern=gitops.LABEL)
     repository = gitops.repository(options, PLACEHOLDER, output=False)
 
-    files: dict[str, tuple[bytes, int]] = {}
+    files: Files = {}
     for folder in folders:
         files.update(gitops.content(folder, ()))
     if mode == HELMOP:
@@ -108,9 +95,6 @@ def generate(
             uninstall=(),
             files={
                 ENTRYPOINTS[mode]: "what is given to the cluster that Fleet runs in",
-                info.RECIPE: "the recipe that this bundle was made from",
-                info.BUNDLE_INFO: "how it was made, and its releases, for programs",
-                "checksums.txt": "SHA-256 of each file",
             },
             sections=fleet_page.sections(
                 folders,
@@ -124,12 +108,11 @@ def generate(
     )
     return info.complete(
         files,
-        recipe=recipe,
-        folders=folders,
+        plan,
+        folders,
         deployer=NAME,
         entrypoint=ENTRYPOINTS[mode],
         manifest="fleet.yaml" if mode == GITREPO else "",
-        options=options,
     )
 
 

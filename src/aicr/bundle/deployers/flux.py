@@ -29,6 +29,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
+    from aicr.bundle.deployers import Files
     from aicr.bundle.layout import Folder
     from aicr.bundle.options import BundleOptions
     from aicr.bundle.plan import Plan
@@ -57,32 +58,18 @@ _RETRIES: Final = 3
 _GATE_RETRIES: Final = 1
 
 
-def generate(
-    recipe: dict[str, Any],
-    plan: Plan,
-    *,
-    options: BundleOptions | None = None,
-    folders: list[Folder] | None = None,
-) -> dict[str, tuple[bytes, int]]:
+def generate(plan: Plan, folders: list[Folder]) -> Files:
     """The complete file set of a flux bundle: relative path -> (bytes, mode).
 
-    Args:
-        recipe: the recipe of this bundle after filtering, written to recipe.yaml.
-        plan: the components to install, in deployment order, and their dependencies.
-        options: the flags of the run.
-        folders: the folders of the plan, when the caller has made them already.
-
     Raises:
-        AicrError: INVALID_REQUEST as ``layout.folders`` does, and for addresses that Flux cannot
+        AicrError: INVALID_REQUEST for addresses that Flux cannot
             read or cannot tell apart.
     """
-    options = options if options is not None else plan.options
-    if folders is None:
-        folders = layout.folders(plan)
+    options = plan.options
     sources = flux_sources.Sources(folders, options, gitops.repository(options, PLACEHOLDER))
     documents = objects(plan, folders, options, sources)
 
-    files: dict[str, tuple[bytes, int]] = {}
+    files: Files = {}
     for folder in folders:
         if folder.kind != layout.UPSTREAM_HELM:
             files.update(gitops.content(folder, LEFT_OUT))
@@ -103,22 +90,13 @@ def generate(
             files={
                 ENTRYPOINT: "the list of all objects, for kubectl and for Flux",
                 "sources/": "where charts come from",
-                info.RECIPE: "the recipe that this bundle was made from",
-                info.BUNDLE_INFO: "how it was made, and its releases, for programs",
-                "checksums.txt": "SHA-256 of each file",
             },
             sections=flux_page.sections(plan, folders, options, sources),
         ),
         info.MODE,
     )
     return info.complete(
-        files,
-        recipe=recipe,
-        folders=folders,
-        deployer=NAME,
-        entrypoint=ENTRYPOINT,
-        manifest=MANIFEST,
-        options=options,
+        files, plan, folders, deployer=NAME, entrypoint=ENTRYPOINT, manifest=MANIFEST
     )
 
 
@@ -188,7 +166,8 @@ def _helm_release(
         "remediation": remediation,
     }
     spec["upgrade"] = {
-        **({"crds": "CreateReplace"} if folder.crd_owner else {}),
+        # Flux cannot tell a chart's own CRDs from its subcharts', and must not replace the latter.
+        **({"crds": "CreateReplace"} if folder.crd_owner and folder.crd_subcharts else {}),
         "remediation": remediation,
     }
     if folder.cluster_values:

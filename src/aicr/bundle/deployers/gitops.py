@@ -137,7 +137,7 @@ def check_address(address: str, flag: str) -> None:
     Raises:
         AicrError: INVALID_REQUEST naming the flag.
     """
-    odd = any(char.isspace() or not char.isprintable() or char in "'\"`\\" for char in address)
+    odd = not address.isprintable() or any(char in address for char in " '\"`\\")
     scheme = next((known for known in _SCHEMES if address.startswith(known)), "")
     rest = address.removeprefix(scheme)
     host = rest.partition("/")[0]
@@ -180,11 +180,6 @@ def check_name(name: str, flag: str, *, limit: int, pattern: str = SUBDOMAIN) ->
             where=flag,
             hint=f"use lower-case letters, digits and '-', at most {limit} characters",
         )
-
-
-def tiers(levels: Iterable[Iterable[str]]) -> dict[str, int]:
-    """Tier of each component."""
-    return {name: tier for tier, names in enumerate(levels) for name in names}
 
 
 def terminals(folders: Iterable[Folder]) -> dict[str, Folder]:

@@ -10,16 +10,23 @@ Source: bundler spec 5.0, 5.1.
 
 from __future__ import annotations
 
-from aicr.bundle import info, layout, readme
-from aicr.bundle.crd_groups import CRD_GROUPS, NODEWRIGHT
+from aicr.bundle import info, readme
+from aicr.bundle.crd_groups import (
+    CRD_GROUPS,
+    NODEWRIGHT,
+    NODEWRIGHT_TAINT,
+    NODEWRIGHT_TAINT_018,
+)
 from aicr.bundle.deployers import helm_script
+from aicr.errors import AicrError
+from aicr.values import versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
+    from aicr.bundle.deployers import Files
     from aicr.bundle.layout import Folder
-    from aicr.bundle.options import BundleOptions
     from aicr.bundle.plan import Component, Plan
 
 NAME: Final = "helm"
@@ -29,30 +36,14 @@ STEPS: Final = ("cd <output folder>", "chmod +x deploy.sh", "./deploy.sh")
 
 #: Components whose driver the GPU operator may own: installing them restarts a DaemonSet.
 _GPU_OPERATORS: Final = ("gpu-operator", "gpu-operator-ocp")
+#: The version of nodewright that renamed its taint.
+_RENAMED: Final = (0, 18)
 _TAINT_PATH: Final = ("controllerManager", "manager", "env", "runtimeRequiredTaint")
 
 
-def generate(
-    recipe: dict[str, Any],
-    plan: Plan,
-    *,
-    options: BundleOptions | None = None,
-    folders: list[Folder] | None = None,
-) -> dict[str, tuple[bytes, int]]:
-    """The complete file set of a helm bundle: relative path -> (bytes, mode).
-
-    Args:
-        recipe: the recipe of this bundle after filtering, written to recipe.yaml.
-        plan: the components to install, in deployment order.
-        options: the flags of the run, for bundle-info.yaml and `data/`.
-        folders: the folders of the plan, when the caller has made them already.
-
-    Raises:
-        AicrError: INVALID_REQUEST as ``layout.folders`` does.
-    """
-    if folders is None:
-        folders = layout.folders(plan)
-    files: dict[str, tuple[bytes, int]] = {}
+def generate(plan: Plan, folders: list[Folder]) -> Files:
+    """The complete file set of a helm bundle: relative path -> (bytes, mode)."""
+    files: Files = {}
     for folder in folders:
         for path, content in folder.files.items():
             files[f"{folder.dir}/{path}"] = content
@@ -68,21 +59,12 @@ def generate(
             ],
             files={
                 ENTRYPOINT: "installs or upgrades everything, in order; safe to run again",
-                info.RECIPE: "the recipe that this bundle was made from",
-                info.BUNDLE_INFO: "how it was made, and its releases, for programs",
-                "checksums.txt": "SHA-256 of each file",
             },
         ),
         info.MODE,
     )
     return info.complete(
-        files,
-        recipe=recipe,
-        folders=folders,
-        deployer=NAME,
-        entrypoint=ENTRYPOINT,
-        manifest="install.sh",
-        options=options,
+        files, plan, folders, deployer=NAME, entrypoint=ENTRYPOINT, manifest="install.sh"
     )
 
 
@@ -100,7 +82,7 @@ def script_facts(plan: Plan, folders: list[Folder]) -> helm_script.Facts:
         driver_managed=any(
             _manages_driver(by_name[name]) for name in _GPU_OPERATORS if name in by_name
         ),
-        node_taint=_node_taint(nodewright) if nodewright is not None else "",
+        node_taints=_node_taints(nodewright) if nodewright is not None else [],
         node_taint_namespace=nodewright.namespace if nodewright is not None else "",
         notes=list(plan.notes),
     )
@@ -113,8 +95,23 @@ def _manages_driver(operator: Component) -> bool:
     return not (isinstance(driver, dict) and driver.get("enabled") is False)
 
 
-def _node_taint(nodewright: Component) -> str:
+def _node_taints(nodewright: Component) -> list[str]:
+    """The taints that nodewright takes from nodes once they are ready, each once."""
     held: Any = nodewright.values
     for key in _TAINT_PATH:
         held = held.get(key) if isinstance(held, dict) else None
-    return held if isinstance(held, str) and held else helm_script.NODEWRIGHT_TAINT
+    renamed = _is_renamed(nodewright)
+    usual = NODEWRIGHT_TAINT_018 if renamed else NODEWRIGHT_TAINT
+    taints = [held if isinstance(held, str) and held else usual]
+    if renamed and NODEWRIGHT_TAINT not in taints:
+        taints.append(NODEWRIGHT_TAINT)
+    return taints
+
+
+def _is_renamed(nodewright: Component) -> bool:
+    """Whether the chart has the taint's newer spelling; one without a version is the newest."""
+    try:
+        version = versions.parse(nodewright.ref.get("version") or "")
+    except AicrError:
+        return True
+    return version.numbers >= _RENAMED

@@ -250,11 +250,11 @@ check_crds() {
   done
 }
 
-# Nodes wait under this taint until nodewright has prepared them; without nodewright they wait for
+# Nodes wait under these taints until nodewright has prepared them; without nodewright they wait for
 # ever, and so do the pods that would start it.
-clear_node_taint() {
-  local ready nodes node
-  [ -n "$NODE_TAINT" ] || return 0
+clear_node_taints() {
+  local ready listed taint nodes node
+  [ "${#NODE_TAINTS[@]}" -gt 0 ] || return 0
   ready="$(kube get deployments --namespace "$NODE_TAINT_NAMESPACE" \
     -o jsonpath='{.items[*].status.readyReplicas}')" || {
     warn "cannot tell whether nodewright is running; node taints are left alone"
@@ -263,20 +263,22 @@ clear_node_taint() {
   case "$ready" in
     *[1-9]*) return 0 ;;
   esac
-  nodes="$(kube get nodes -o jsonpath='{range .items[*]}{.metadata.name}{range .spec.taints[*]}{" "}{.key}={.value}:{.effect}{end}{"\n"}{end}')" || {
+  listed="$(kube get nodes -o jsonpath='{range .items[*]}{.metadata.name}{range .spec.taints[*]}{" "}{.key}={.value}:{.effect}{end}{"\n"}{end}')" || {
     warn "the cluster's nodes cannot be listed; node taints are left alone"
     return 0
   }
-  nodes="$(awk -v taint="$NODE_TAINT" \
-    '{ for (at = 2; at <= NF; at++) if ($at == taint) { print $1; break } }' <<<"$nodes")"
-  for node in $nodes; do
-    if [ -n "$DRY_RUN_FLAG" ]; then
-      say "dry run: would remove the left-over taint $NODE_TAINT from node $node"
-    elif kube taint nodes "$node" "$NODE_TAINT-" >/dev/null; then
-      warn "removed the left-over taint $NODE_TAINT from node $node"
-    else
-      preflight_fail "the left-over taint $NODE_TAINT cannot be removed from node $node"
-    fi
+  for taint in "${NODE_TAINTS[@]}"; do
+    nodes="$(awk -v taint="$taint" \
+      '{ for (at = 2; at <= NF; at++) if ($at == taint) { print $1; break } }' <<<"$listed")"
+    for node in $nodes; do
+      if [ -n "$DRY_RUN_FLAG" ]; then
+        say "dry run: would remove the left-over taint $taint from node $node"
+      elif kube taint nodes "$node" "$taint-" >/dev/null; then
+        warn "removed the left-over taint $taint from node $node"
+      else
+        preflight_fail "the left-over taint $taint cannot be removed from node $node"
+      fi
+    done
   done
 }
 
@@ -309,7 +311,7 @@ preflight() {
     exit 1
   fi
   if [ "$DRY_RUN_FLAG" != --dry-run=client ]; then
-    clear_node_taint
+    clear_node_taints
     [ "$PREFLIGHT_FAILED" = false ] || exit 1
   fi
 }

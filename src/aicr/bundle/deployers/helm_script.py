@@ -24,9 +24,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: The taint of nodes that wait for nodewright, where the values name no other.
-NODEWRIGHT_TAINT: Final = "skyhook.nvidia.com=runtime-required:NoSchedule"
-
 
 class Facts:
     """What deploy.sh must know of one bundle.
@@ -35,7 +32,7 @@ class Facts:
         folders: (folder, release, namespace, parent component, phase), in deployment order.
         crd_groups: (API group, component, its namespace).
         driver_managed: whether a GPU operator of the bundle installs the driver.
-        node_taint: `key[=value]:Effect` that nodewright clears from nodes, or "" without
+        node_taints: `key[=value]:Effect` that nodewright clears from nodes, none without
         nodewright. node_taint_namespace: where its operator runs.
         notes: follow-ups for the reader.
     """
@@ -44,8 +41,8 @@ class Facts:
         "crd_groups",
         "driver_managed",
         "folders",
-        "node_taint",
         "node_taint_namespace",
+        "node_taints",
         "notes",
     )
 
@@ -55,14 +52,14 @@ class Facts:
         folders: list[tuple[str, str, str, str, str]],
         crd_groups: list[tuple[str, str, str]],
         driver_managed: bool,
-        node_taint: str,
+        node_taints: list[str],
         node_taint_namespace: str,
         notes: list[str],
     ) -> None:
         self.folders = folders
         self.crd_groups = crd_groups
         self.driver_managed = driver_managed
-        self.node_taint = node_taint
+        self.node_taints = node_taints
         self.node_taint_namespace = node_taint_namespace
         self.notes = notes
 
@@ -82,7 +79,9 @@ def _head(facts: Facts) -> str:
     lines += [
         ")",
         f"DRIVER_MANAGED={'true' if facts.driver_managed else 'false'}",
-        f"NODE_TAINT={shell_quote(_full_taint(facts.node_taint))}",
+        "NODE_TAINTS=(",
+        *(f"  {shell_quote(taint)}" for taint in map(_full_taint, facts.node_taints) if taint),
+        ")",
         f"NODE_TAINT_NAMESPACE={shell_quote(facts.node_taint_namespace)}",
         # A note may well show a command with a $ in it.
         "# shellcheck disable=SC2016",

@@ -30,8 +30,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
+    from aicr.bundle.deployers import Files
     from aicr.bundle.layout import Folder
-    from aicr.bundle.options import BundleOptions
     from aicr.bundle.plan import Component, Plan
 
 NAME: Final = "helmfile"
@@ -45,28 +45,14 @@ _SECRET: Final = re.compile(rb"ref\+[^+:\s]*://")
 _GENERATED: Final = "# Made by aicr; change the recipe or the flags and make the bundle again.\n"
 
 
-def generate(
-    recipe: dict[str, Any],
-    plan: Plan,
-    *,
-    options: BundleOptions | None = None,
-    folders: list[Folder] | None = None,
-) -> dict[str, tuple[bytes, int]]:
+def generate(plan: Plan, folders: list[Folder]) -> Files:
     """The complete file set of a helmfile bundle: relative path -> (bytes, mode).
 
-    Args:
-        recipe: the recipe of this bundle after filtering, written to recipe.yaml.
-        plan: the components to install, in deployment order, and their tiers.
-        options: the flags of the run, for bundle-info.yaml and `data/`.
-        folders: the folders of the plan, when the caller has made them already.
-
     Raises:
-        AicrError: INVALID_REQUEST as ``layout.folders`` does, for a value that helmfile would
+        AicrError: INVALID_REQUEST for a value that helmfile would
             replace, and for chart coordinates that an old helmfile would take for a template.
     """
-    if folders is None:
-        folders = layout.folders(plan)
-    files: dict[str, tuple[bytes, int]] = {}
+    files: Files = {}
     for folder in folders:
         _guard(folder)
         for path, content in folder.files.items():
@@ -85,23 +71,12 @@ def generate(
             uninstall=("helmfile destroy",),
             files={
                 **root_files,
-                info.RECIPE: "the recipe that this bundle was made from",
-                info.BUNDLE_INFO: "how it was made, and its releases, for programs",
-                "checksums.txt": "SHA-256 of each file",
             },
             sections=_sections(plan),
         ),
         info.MODE,
     )
-    return info.complete(
-        files,
-        recipe=recipe,
-        folders=folders,
-        deployer=NAME,
-        entrypoint=ENTRYPOINT,
-        manifest="",
-        options=options,
-    )
+    return info.complete(files, plan, folders, deployer=NAME, entrypoint=ENTRYPOINT, manifest="")
 
 
 def documents(plan: Plan, folders: list[Folder]) -> dict[str, dict[str, Any]]:
@@ -116,20 +91,21 @@ def documents(plan: Plan, folders: list[Folder]) -> dict[str, dict[str, Any]]:
         for before, release in zip(folders, chained[1:], strict=False):
             _needs(release, before)
         return {ENTRYPOINT: _document(folders, chained, aliases)}
+    tier = plan.tiers
+    tiers: list[list[Folder]] = [[] for _ in plan.levels]
+    for folder in folders:
+        tiers[tier[folder.parent]].append(folder)
     pages: dict[str, dict[str, Any]] = {}
-    for tier in plan.levels:
-        members = set(tier)
-        within = [folder for folder in folders if folder.parent in members]
-        if within:
-            releases = []
-            previous: dict[str, Folder] = {}
-            for folder in within:
-                release = _release(folder, components[folder.parent], aliases)
-                if folder.parent in previous:
-                    _needs(release, previous[folder.parent])
-                previous[folder.parent] = folder
-                releases.append(release)
-            pages[f"level-{len(pages) + 1}.yaml"] = _document(within, releases, aliases)
+    for within in filter(None, tiers):
+        releases = []
+        previous: dict[str, Folder] = {}
+        for folder in within:
+            release = _release(folder, components[folder.parent], aliases)
+            if folder.parent in previous:
+                _needs(release, previous[folder.parent])
+            previous[folder.parent] = folder
+            releases.append(release)
+        pages[f"level-{len(pages) + 1}.yaml"] = _document(within, releases, aliases)
     return {ENTRYPOINT: {"helmfiles": [{"path": path} for path in pages]}, **pages}
 
 

@@ -34,11 +34,11 @@ from aicr.errors import invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Final
+    from typing import Final
 
+    from aicr.bundle.deployers import Files
     from aicr.bundle.deployers.terraform_hcl import Item
     from aicr.bundle.layout import Folder
-    from aicr.bundle.options import BundleOptions
     from aicr.bundle.plan import Plan
 
 NAME: Final = "terraform"
@@ -53,30 +53,16 @@ _EXAMPLE: Final = "terraform.tfvars.example"
 _OCI: Final = "oci://"
 
 
-def generate(
-    recipe: dict[str, Any],
-    plan: Plan,
-    *,
-    options: BundleOptions | None = None,
-    folders: list[Folder] | None = None,
-) -> dict[str, tuple[bytes, int]]:
+def generate(plan: Plan, folders: list[Folder]) -> Files:
     """The complete file set of a Terraform bundle: relative path -> (bytes, mode).
 
-    Args:
-        recipe: the recipe of this bundle after filtering, written to recipe.yaml.
-        plan: the components to install, with their dependencies.
-        options: the flags of the run; the plan's own when left out.
-        folders: the folders of the plan, when the caller has made them already.
-
     Raises:
-        AicrError: INVALID_REQUEST as ``layout.folders`` does, and for two components whose names
+        AicrError: INVALID_REQUEST for two components whose names
             give one module label.
     """
-    if folders is None:
-        folders = layout.folders(plan)
-    flags = options if options is not None else plan.options
+    flags = plan.options
     child, rollover = flags.terraform_child_module, flags.terraform_cluster_rollover
-    files: dict[str, tuple[bytes, int]] = {}
+    files: Files = {}
     for folder in folders:
         for path, content in folder.files.items():
             files[f"{folder.dir}/{path}"] = content
@@ -109,23 +95,12 @@ def generate(
             uninstall=("terraform destroy",),
             files={
                 **about,
-                info.RECIPE: "the recipe that this bundle was made from",
-                info.BUNDLE_INFO: "how it was made, and its releases, for programs",
-                "checksums.txt": "SHA-256 of each file",
             },
             sections=_sections(plan, folders, child=child, rollover=rollover),
         ),
         info.MODE,
     )
-    return info.complete(
-        files,
-        recipe=recipe,
-        folders=folders,
-        deployer=NAME,
-        entrypoint=ENTRYPOINT,
-        manifest="",
-        options=options,
-    )
+    return info.complete(files, plan, folders, deployer=NAME, entrypoint=ENTRYPOINT, manifest="")
 
 
 def label(component: str) -> str:

@@ -69,16 +69,17 @@ def escaped(text: str) -> str:
 
     Only the `$` right before the brace is doubled: `$${` means `${`, and `$$${` means `$${`.
     """
-    made = []
-    for char in text.replace("\\", "\\\\").replace('"', '\\"'):
-        if char in _SHORT:
-            made.append(_SHORT[char])
-        elif char.isprintable():
-            made.append(char)
-        else:
-            code = ord(char)
-            made.append(f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}")
-    return "".join(made).replace("${", "$${").replace("%{", "%%{")
+    made = text.replace("\\", "\\\\").replace('"', '\\"')
+    if not made.isprintable():
+        made = "".join(char if char.isprintable() else _control(char) for char in made)
+    return made.replace("${", "$${").replace("%{", "%%{")
+
+
+def _control(char: str) -> str:
+    if char in _SHORT:
+        return _SHORT[char]
+    code = ord(char)
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
 def listed(expressions: Iterable[str]) -> str:

@@ -24,15 +24,11 @@ if TYPE_CHECKING:
 
 SPACE = " \t\r\n"
 _TRIM_MARKS = ("- ", "-\n", "-\t", "-\r")
-_AFTER_NAME = r"(?=[ \t\r\n.,|:()]|\}\}|\Z)"
 _TOKEN = re.compile(
     r"[ \t\r\n]*(?:"
     r"(?P<close>\}\}|(?<=[ \t\r\n])-\}\})"
     r"|(?P<number>[+-]?\.?[0-9](?:[eEpP][+-]|[\w.])*)"
-    rf"|(?P<field>\.\w+){_AFTER_NAME}"
-    rf"|(?P<dot>\.){_AFTER_NAME}"
-    rf"|(?P<variable>\$\w*){_AFTER_NAME}"
-    rf"|(?P<word>\w+){_AFTER_NAME}"
+    r"|(?P<name>(?:[.$]\w*|\w+)(?=[ \t\r\n.,|:()]|\}\}|\Z))"
     r'|(?P<string>"(?:[^"\\\n]|\\[^\n])*")'
     r"|(?P<raw>`[^`]*`)"
     r"|(?P<char>'(?:[^'\\\n]|\\[^\n])+')"
@@ -117,8 +113,16 @@ def _lex_action(text: str, start: int, inner: int, source: str) -> tuple[list[To
         if kind == "close":
             return tokens, end, end - offset == 3
         token = text[offset:end]
+        if kind == "name":
+            kind = _kind_of_name(token)
         tokens.append((token if kind == "mark" else kind, token, offset, offset > cursor))
         cursor = end
+
+
+def _kind_of_name(token: str) -> str:
+    if token[0] == ".":
+        return "field" if len(token) > 1 else "dot"
+    return "variable" if token[0] == "$" else "word"
 
 
 def _unreadable(text: str, start: int, cursor: int, source: str) -> AicrError:

@@ -30,7 +30,12 @@ from aicr.checks.sdk import (
 )
 from aicr.checks.sdk.namespaces import run_namespace
 from aicr.checks.sdk.nodes import GpuNode
-from aicr.checks.sdk.outcome import NO_GPU_NODES, NO_SCHEDULABLE_GPU_NODES, NODES_BUSY
+from aicr.checks.sdk.outcome import (
+    NO_GPU_NODES,
+    NO_SCHEDULABLE_GPU_NODES,
+    NODES_BUSY,
+    could_not_tell,
+)
 from aicr.checks.sdk.pods import PodLifecycle
 from aicr.constraints import expression
 from aicr.constraints.expression import Expression
@@ -39,6 +44,7 @@ from aicr.errors import AicrError, invalid
 CONSTRAINT: Final = "Deployment.gpu-driver.version"
 IMAGE: Final = "nvcr.io/nvidia/cuda:13.0.0-base-ubuntu22.04"
 SUCCESS: Final = "GPU_CHECK_SUCCESS"
+CLAIM_TEMPLATE: Final = "one-gpu"
 #: Probes at the same time: enough for a rack, few enough for the API server.
 PARALLEL: Final = 16
 _POD_NAME_LIMIT: Final = 253
@@ -108,23 +114,43 @@ async def _run(context: Context, floor: Expression | None, coverage: Coverage) -
         words = "; ".join(f"{name} by {', '.join(pods)}" for name, pods in sorted(busy.items()))
         raise _unmeasurable(f"GPU nodes are in use: {words}", NODES_BUSY, floor)
     free = [node for node in working if node.name not in busy]
+    unknown: dict[str, AicrError] = {}
     if free:
         async with run_namespace(context, "aicr-nvidia-smi") as mine:
             resources = {node.name: resource_of(node, facts) for node in free}
             if "" in resources.values():
                 version = await cluster_reads.served_dra_version(context)
                 await context.cluster.create(claim_template(version), namespace=mine.name)
-            broken.update(await _probe_all(context, mine.name, resources, floor, coverage))
+            unknown, found_broken = await _probe_all(context, mine.name, resources, floor, coverage)
+            broken.update(found_broken)
     for name, why in sorted(broken.items()):
         context.out(f"  {name}: FAILED: {why}")
+    for name, error in sorted(unknown.items()):
+        context.out(f"  {name}: could not be probed: {_said(error)}")
     if broken:
-        first = "; ".join(f"{name}: {why}" for name, why in sorted(broken.items())[:5])
-        more = f" and {len(broken) - 5} more" if len(broken) > 5 else ""
         raise failed(
-            f"nvidia-smi failed on {len(broken)} of {len(ready)} schedulable GPU node(s): {first}{more}",
+            f"nvidia-smi failed on {len(broken)} of {len(ready)} schedulable GPU node(s): {_some(broken)}",
             hint="cordon the node, then look at its driver: kubectl get pods -n gpu-operator -o wide",
         )
+    if unknown:
+        words = _some({name: _said(error) for name, error in unknown.items()})
+        first = min(unknown.items())[1]
+        raise AicrError(
+            could_not_tell(first),
+            f"{len(unknown)} of {len(ready)} schedulable GPU node(s) could not be probed: {words}",
+            hint=first.hint,
+        ) from first
     context.out(f"nvidia-smi works on {coverage.validated} node(s)")
+
+
+def _said(error: AicrError) -> str:
+    return ": ".join(link.message for link in error.chain())
+
+
+def _some(reasons: dict[str, str]) -> str:
+    """The first five of name → reason."""
+    first = "; ".join(f"{name}: {why}" for name, why in sorted(reasons.items())[:5])
+    return first + (f" and {len(reasons) - 5} more" if len(reasons) > 5 else "")
 
 
 def _unmeasurable(why: str, code: str, floor: Expression | None) -> AicrError:
@@ -163,9 +189,14 @@ async def _probe_all(
     resources: dict[str, str],
     floor: Expression | None,
     coverage: Coverage,
-) -> dict[str, str]:
-    """Probe nodes (name → resource) side by side; those that failed, and why."""
+) -> tuple[dict[str, AicrError], dict[str, str]]:
+    """Probe nodes (name → resource) side by side.
+
+    Returns:
+        The nodes whose probe could not be made, with the error; the nodes that failed, and why.
+    """
     gate = asyncio.Semaphore(PARALLEL)
+    unknown: dict[str, AicrError] = {}
     broken: dict[str, str] = {}
 
     async def one(node: str, resource: str) -> None:
@@ -175,13 +206,16 @@ async def _probe_all(
                 if floor is not None:
                     hold(floor, driver)
             except AicrError as error:
-                broken[node] = ": ".join(link.message for link in error.chain())
+                if could_not_tell(error):
+                    unknown[node] = error
+                else:
+                    broken[node] = _said(error)
                 return
         coverage.validated += 1
         context.out(f"  {node}: driver {driver or 'of unknown version'}")
 
     await asyncio.gather(*(one(node, resource) for node, resource in resources.items()))
-    return broken
+    return unknown, broken
 
 
 async def _probe(context: Context, namespace: str, node: str, resource: str) -> str:
@@ -277,7 +311,7 @@ def probe_pod(node: str, resource: str) -> Document:
     }
     if not resource:
         container["resources"] = {"claims": [{"name": "gpu"}]}
-        spec["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]
+        spec["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": CLAIM_TEMPLATE}]
         fields = {"key": "metadata.name", "operator": "In", "values": [node]}
         spec["affinity"] = {
             "nodeAffinity": {
@@ -304,7 +338,7 @@ def claim_template(version: str) -> Document:
     return {
         "apiVersion": f"resource.k8s.io/{version}",
         "kind": "ResourceClaimTemplate",
-        "metadata": {"name": "one-gpu"},
+        "metadata": {"name": CLAIM_TEMPLATE},
         "spec": {"spec": {"devices": {"requests": [{"name": "gpu", **wrapped}]}}},
     }
 

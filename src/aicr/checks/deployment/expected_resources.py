@@ -17,12 +17,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from aicr.assertions.runner import UNKNOWN
 from aicr.assertions.runner import run as run_checks
 from aicr.catalog.dependencies import is_enabled
-from aicr.catalog.tree import Tree
 from aicr.checks.deployment import dra_plugin, nodewright, value_gates
 from aicr.checks.deployment.expected_resources_report import (
     CHAINSAW,
@@ -51,6 +50,9 @@ _RDMA: Final = "RDMA fabric"
 _LEGACY: Final = (
     "the cluster's operator predates the NodeWright kind; each Skyhook was verified by name"
 )
+
+if TYPE_CHECKING:
+    from aicr.catalog.tree import Tree
 
 
 async def run(context: Context) -> None:

@@ -12,12 +12,14 @@ Source: validators spec 6.1 step 2; requirements V-405 to V-409, V-426.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from aicr.bundle import component_values, manifests
 from aicr.catalog.catalog import Catalog
-from aicr.catalog.tree import Tree
 from aicr.recipe.hydrate import resolve_values
+
+if TYPE_CHECKING:
+    from aicr.catalog.tree import Tree
 
 CUSTOMIZATIONS: Final = "nodewright-customizations"
 OPERATOR: Final = "nodewright-operator"

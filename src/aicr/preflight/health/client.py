@@ -88,8 +88,8 @@ class HealthClient:
         """Send *event*; it carries the time of this call, however many attempts it takes.
 
         Raises:
-            AicrError: `Failed to send health event after 5 retries` when the connector stays away (after 1
-                for the events that follow such a one); UNAUTHORIZED when it refuses, or when the token
+            AicrError: `Failed to send health event after 5 retries` when the connector stays away, or that
+                it was away for an earlier event too; UNAUTHORIZED when it refuses, or when the token
                 file cannot be used; otherwise the connector's own refusal. The cause is chained.
         """
         data = encode(event, self.source, self._now())
@@ -110,7 +110,9 @@ class HealthClient:
                     self._away = True
                     raise AicrError(
                         SERVICE_UNAVAILABLE,
-                        f"Failed to send health event after {number} retries",
+                        f"Failed to send health event after {number} retries"
+                        if pauses
+                        else "Failed to send health event: the connector was away for an earlier one too",
                         hint="check that the platform connector runs on this node and that its socket "
                         "is mounted",
                         context={"status": error.status},

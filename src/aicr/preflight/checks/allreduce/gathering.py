@@ -18,6 +18,7 @@ Source: preflight specification 7.3, decision 22 (a restart is a new run).
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -91,9 +92,9 @@ class Gathering:
             board = self._connect(max(self._left, 1.0))
             try:
                 roster = self._answer(board)
-            except AicrError:
+            except AicrError as error:
                 # Rank 0 may just have been restarted.
-                if self._left <= 0:
+                if self._left <= 0 or error.context.get("told"):
                     raise
                 roster = None
             if roster is not None:
@@ -125,22 +126,28 @@ class Gathering:
             if self._left <= 0:
                 missing = [pod for n, pod in enumerate(self.place.pods) if n not in cards]
                 text = f"{', '.join(missing)} did not come to rank 0"
-                board.put(
-                    "roster",
-                    json.dumps({"missing": text, "tokens": [one.token for one in cards.values()]}),
-                )
+                self._call_off(board, text, cards.values())
                 raise AicrError(TIMEOUT, text, hint="read the logs of these pods' checks")
             self.clock.sleep(LOOK)
         ordered = tuple(cards[rank] for rank in range(self.place.nodes))
         problem = _mismatch(ordered, self.place)
         self.session = self.card.token
-        document = {"session": self.session, "cards": [asdict(one) for one in ordered]}
         if problem:
-            document = {"missing": problem, "tokens": [one.token for one in ordered]}
-        board.put("roster", json.dumps(document))
-        if problem:
+            self._call_off(board, problem, ordered)
             raise AicrError(SERVICE_UNAVAILABLE, problem)
+        document = {"session": self.session, "cards": [asdict(one) for one in ordered]}
+        board.put("roster", json.dumps(document))
         return Roster(self.session, ordered)
+
+    def _call_off(self, board: Board, why: str, cards: Iterable[Card]) -> None:
+        """Tell those who came that it comes to nothing, and stay until they have heard it."""
+        tokens = [card.token for card in cards]
+        board.put("roster", json.dumps({"missing": why, "tokens": tokens}))
+        deadline = self.clock.now() + STAY
+        others = [token for token in tokens if token != self.card.token]
+        while others and self.clock.now() < deadline:
+            self.clock.sleep(LOOK)
+            others = [token for token in others if board.get(f"heard/{token}") is None]
 
     def _answer(self, board: Board) -> Roster | None:
         """The roster with us in it; None when the board is that of an earlier run.
@@ -159,6 +166,7 @@ class Gathering:
                 if "missing" in document:
                     if self.card.token not in document["tokens"]:
                         return None
+                    board.put(f"heard/{self.card.token}", "")
                     raise AicrError(
                         SERVICE_UNAVAILABLE, document["missing"], context={"told": True}
                     )
