@@ -39,7 +39,7 @@ test-cluster: $(BIN)/.aicr-dev ## tests on a real control plane; as root, with G
 	@# and does not fail the test that happens to run then.
 	@$(BIN)/python -m pytest -q -m cluster -W default::pytest.PytestUnraisableExceptionWarning $(TESTS)
 
-test-tools: $(BIN)/.aicr-dev ## bundles through kubeconform; with Go for the first build
+test-tools: $(BIN)/.aicr-dev ## bundles through kubeconform, flux, OpenTofu and helmfile; with Go for the first build
 	@echo "make: programs from Go modules"
 	@nice -n 10 $(BIN)/python -m tests.tools_build
 	@echo "make: pytest -m tools tests/deployers"
