@@ -42,6 +42,7 @@ test-cluster: $(BIN)/.aicr-dev ## tests on a real control plane; as root, with G
 test-tools: $(BIN)/.aicr-dev ## bundles through kubeconform, flux, OpenTofu and helmfile; with Go for the first build
 	@echo "make: programs from Go modules"
 	@nice -n 10 $(BIN)/python -m tests.tools_build
+	@nice -n 10 $(BIN)/python -m tests.chainsaw.chainsaw_build
 	@echo "make: pytest -m tools tests/deployers"
 	@$(BIN)/python -m pytest -q -m tools tests/deployers
 
