@@ -110,6 +110,8 @@ async def _run(context: Context, floor: Expression | None, coverage: Coverage) -
     broken = _broken(ready, facts)
     working = [node for node in ready if node.name not in broken]
     busy = await _busy(context, working)
+    for name, pods in sorted(busy.items()):
+        context.out(f"  {name}: in use by {', '.join(pods)}")
     if busy and not broken:
         words = "; ".join(f"{name} by {', '.join(pods)}" for name, pods in sorted(busy.items()))
         raise _unmeasurable(f"GPU nodes are in use: {words}", NODES_BUSY, floor)

@@ -166,8 +166,9 @@ CHECK = Check(
     run=run,
     timeout="2m",
     details=f"""\
-Reads annotations `{NIC_INFO}` and `{NORTH}` of nodes with `{LABEL}={MACHINE}`, cordoned ones included, and
-joins them by address. `RESULT: nodesValidated: V/T` and the same counts as extra come on every path.
+Reads annotations `{NIC_INFO}` and `{NORTH}` of nodes with
+`{LABEL}={MACHINE}`, cordoned ones included, and joins them by address.
+`RESULT: nodesValidated: V/T` and the same counts as extra come on every path.
 
 - Passes when no node has a problem and at least one could be verified.
 - Fails (CONFLICT) when an annotation cannot be read, names a NIC twice, lacks one of `eth1` to `eth8`, has
@@ -176,5 +177,4 @@ joins them by address. `RESULT: nodesValidated: V/T` and the same counts as extr
 - Skips when the recipe does not declare `gke-nccl-tcpxo`.
 """,
     reads=("nodes",),
-    capabilities=("gke-nccl-tcpxo",),
 )
