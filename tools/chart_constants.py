@@ -159,7 +159,7 @@ def _names(component: str, place: str, asked: list[dict[str, Any]]) -> Iterator[
     for item in asked:
         if item["kind"] == "DaemonSet":
             yield Constant(component, DAEMON_SETS, place, item["metadata"]["name"])
-        elif item["kind"] == "Deployment" and labels:
+        elif item["kind"] == "Deployment" and labels and "name" in item["metadata"]:
             value = {"name": item["metadata"]["name"], "labels": labels}
             yield Constant(component, SELECTORS, place, value)
 

@@ -97,7 +97,9 @@ def test_shipped_asserts_pass_on_a_healthy_object_and_fail_on_a_bare_one(path: P
 @pytest.mark.parametrize("path", FILES, ids=name)
 def test_shipped_errors_find_what_they_forbid_and_let_the_rest_be(path: Path) -> None:
     """Each error matches the sick object that it describes, and no running one."""
-    for operation in shipped(path).operations:
+    operations = shipped(path).operations
+    asserted = {one.resource_kind: one.name for one in operations if one.kind == "assert"}
+    for operation in operations:
         if operation.kind != "error":
             continue
         sick = _plain(operation.resource)
@@ -106,6 +108,7 @@ def test_shipped_errors_find_what_they_forbid_and_let_the_rest_be(path: Path) ->
         assert operation.tree.judge(sick).passed, operation.where
         well = healthy(operation)
         well["status"]["phase"] = "Running"
+        well["metadata"].setdefault("name", asserted.get(operation.resource_kind, "well"))
         assert not operation.tree.judge(well).passed, operation.where
 
 

@@ -186,7 +186,7 @@ def test_a_byte_order_mark_is_read_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        (["bogus"], ["unknown command 'bogus'", "commands: recipe, "]),
+        (["bogus"], ["unknown command 'bogus'", "commands: snapshot, recipe, "]),
         (["recipes"], ["unknown command 'recipes'", "did you mean recipe?"]),
         (["--service", "eks"], ["unknown command '--service'", "name a command first"]),
         (["recipe", "--servic", "eks"], ["unknown flag --servic", "did you mean --service?"]),
