@@ -102,6 +102,32 @@ def test_the_schedulable_half_passes_and_the_cordoned_half_is_counted() -> None:
     assert api.objects["namespaces"] == {}
 
 
+@pytest.mark.covers("V-441")
+@pytest.mark.parametrize(
+    "marked",
+    [
+        {"labels": {"type": "kwok"}},
+        {"labels": {"aicr.run/hollow": "true"}},
+        {"annotations": {"kwok.x-k8s.io/node": "fake"}},
+    ],
+    ids=["kwok-label", "hollow", "kwok-annotation"],
+)
+def test_a_node_that_only_plays_a_node_is_listed_and_not_probed(marked: Document) -> None:
+    """Its kubelet would say that the probe ran; it stays in the count and is never validated."""
+    fake = node("fake", gpus=8)
+    fake["metadata"] |= marked
+    seen, error, _ = look(node("real", gpus=8), fake)
+    assert error is None
+    assert "  fake: skipped (simulated)" in seen.lines
+    assert seen.lines[-1] == "RESULT: nodesValidated: 1/2"
+    _, error, api = look(fake)
+    assert error is not None
+    skip = skip_in(error)
+    assert skip is not None
+    assert skip.reason_code == "no-schedulable-gpu-nodes"
+    assert not any(line.startswith("POST") for line in api.seen)
+
+
 @pytest.mark.covers("V10-56", "V-258", "V-260")
 @pytest.mark.parametrize(
     ("nodes", "pods", "code", "line"),

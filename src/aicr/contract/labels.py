@@ -26,11 +26,13 @@ CHECK: Final = f"{DOMAIN}/check"
 #: Annotation: random text that only the process which created the object knows.
 OWNER_TOKEN: Final = f"{DOMAIN}/owner-token"
 
+#: Label of a node of our tests whose pods only seem to run.
+HOLLOW: Final = f"{DOMAIN}/hollow"
 #: Expressions that leave out nodes which only play a node (KWOK, hollow test nodes): they report a pod as
 #: done without running it, which would be a pass that nothing earned.
 RUNS_PODS: Final = (
     {"key": "type", "operator": "NotIn", "values": ["kwok"]},
-    {"key": f"{DOMAIN}/hollow", "operator": "DoesNotExist"},
+    {"key": HOLLOW, "operator": "DoesNotExist"},
 )
 
 PRODUCT: Final = "aicr"

@@ -94,18 +94,21 @@ async def run(context: Context) -> None:
 
 async def _run(context: Context, floor: Expression | None, coverage: Coverage) -> None:
     found = await nodes.find_gpu_nodes(context)
-    ready, cordoned = nodes.schedulable(found), nodes.cordoned(found)
+    simulated = {node.name for node in found if nodes.is_simulated(node.document)}
+    ready = [node for node in nodes.schedulable(found) if node.name not in simulated]
+    cordoned = nodes.cordoned(found)
     coverage.total, coverage.cordoned = len(found), len(cordoned)
     if not found:
         context.out("Found 0 GPU node(s).")
         raise _unmeasurable("the cluster has no GPU node", NO_GPU_NODES, floor)
-    context.out(
-        f"Found {len(found)} GPU node(s), {len(ready)} schedulable, {len(cordoned)} cordoned:"
-    )
+    able = len(found) - len(cordoned)
+    context.out(f"Found {len(found)} GPU node(s), {able} schedulable, {len(cordoned)} cordoned:")
     for node in found:
-        context.out(f"  {node.name}{': skipped (cordoned)' if node.cordoned else ''}")
+        left_out = "cordoned" if node.cordoned else "simulated" if node.name in simulated else ""
+        context.out(f"  {node.name}{f': skipped ({left_out})' if left_out else ''}")
     if not ready:
-        raise _unmeasurable("every GPU node is cordoned", NO_SCHEDULABLE_GPU_NODES, floor)
+        why = "cordoned or simulated" if simulated else "cordoned"
+        raise _unmeasurable(f"every GPU node is {why}", NO_SCHEDULABLE_GPU_NODES, floor)
     facts = await allocation.inspect(context)
     broken = _broken(ready, facts)
     working = [node for node in ready if node.name not in broken]
@@ -360,8 +363,8 @@ cordoned nodes.
 - Passes when every schedulable GPU node answers, with a driver that meets deployment constraint
   `{CONSTRAINT}` if the recipe states one.
 - Fails when a node does not answer, is not Ready, has lost its driver, or has an older driver.
-- Skips when there is no GPU node (`no-gpu-nodes`), all are cordoned (`no-schedulable-gpu-nodes`), or a
-  GPU is in use (`nodes-busy`). With the constraint declared these three fail: a promised version that
+- Skips when there is no GPU node (`no-gpu-nodes`), all are cordoned or simulated
+  (`no-schedulable-gpu-nodes`), or a GPU is in use (`nodes-busy`). With the constraint declared these three fail: a promised version that
   nobody can see is not met.
 """,
     reads=("nodes", "pods by node", "resourceslices, deviceclasses"),

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from aicr.checks.sdk.context import Context
+from aicr.contract.labels import HOLLOW
 from aicr.kube import kinds
 from aicr.values.quantities import whole_units
 
@@ -143,6 +144,13 @@ def allocatable(node: Document, resource: str) -> int:
 def is_cordoned(node: Document) -> bool:
     """Whether a node is marked unschedulable."""
     return (node.get("spec") or {}).get("unschedulable") is True
+
+
+def is_simulated(node: Document) -> bool:
+    """Whether a node only plays one (KWOK, hollow test nodes): its pods never run, whatever it says."""
+    annotations = (node.get("metadata") or {}).get("annotations") or {}
+    found = labels_of(node)
+    return "kwok.x-k8s.io/node" in annotations or found.get("type") == "kwok" or HOLLOW in found
 
 
 def is_ready(node: Document) -> bool:
