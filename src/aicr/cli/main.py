@@ -24,6 +24,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "explain": ("aicr.cli.explain", "say where a part of a recipe comes from"),
     "bundle": ("aicr.cli.bundle", "make a deployable bundle from a recipe"),
     "validate": ("aicr.cli.validate", "hold a cluster against a recipe: run its checks"),
+    "evidence": ("aicr.cli.evidence", "verify and publish evidence of validated recipes"),
     "verify": ("aicr.cli.verify", "check that a bundle is whole and signed by whom you expect"),
     "pull": ("aicr.cli.pull", "fetch a bundle from a registry"),
     "diff": ("aicr.cli.diff", "compare two recipes, bundles or snapshots by meaning"),
@@ -46,6 +47,8 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
 #: Second words with a parser of their own: (module, one line for the overview).
 SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {
     "recipe list": ("aicr.cli.recipe_list", "list what the catalogue supports"),
+    "evidence verify": ("aicr.cli.evidence_verify", "say whether evidence is valid and by whom"),
+    "evidence publish": ("aicr.cli.evidence_publish", "push evidence to a registry and sign it"),
     "checks list": ("aicr.cli.checks_list", "list the checks that a recipe can declare"),
     "checks show": ("aicr.cli.checks_show", "say what one check does"),
     "mirror list": ("aicr.cli.mirror_list", "list the images and charts to mirror"),

@@ -1,0 +1,173 @@
+"""The folder of an evidence bundle on disk: written as a whole, and read as a closed world.
+
+```
+DIR/pointer.yaml           where the bundle is published, and who signed it
+DIR/summary-bundle/…       the bundle; bundle.LAYOUT says what is in it
+```
+A folder that holds anything else is refused, and only a bundle of ours that is whole is replaced
+(decision 47). Reading follows no link and takes no file that is larger than evidence can be. It must not
+know what the files mean. Source: validators spec 9.3; decisions 44 and 47.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from aicr.artifacts import checksums
+from aicr.bundle import output
+from aicr.errors import CONFLICT, AicrError, invalid, not_found
+
+FOLDER_MODE: Final = 0o755
+FILE_MODE: Final = 0o600
+SUMMARY: Final = "summary-bundle"
+POINTER: Final = "pointer.yaml"
+#: No file of a bundle is larger: a snapshot of 20,000 nodes has some 60 MB.
+MAX_FILE_BYTES: Final = 256 * 1024 * 1024
+FLAG: Final = "--emit-attestation"
+
+Files = dict[str, bytes]
+
+
+def write(files: Mapping[str, bytes], directory: str, *, replace: bool) -> None:
+    """Write *files* (relative path → bytes) as *directory*: all of it, or nothing changes.
+
+    Args:
+        replace: what stands there is an older bundle of ours, which goes.
+
+    Raises:
+        AicrError: INVALID_REQUEST or CONFLICT when the folder cannot be written there.
+    """
+    made = {path: (data, FILE_MODE) for path, data in files.items()}
+    aside = ""
+    try:
+        if replace:
+            place = os.path.abspath(directory)
+            aside = os.path.join(os.path.dirname(place), f".aicr-{os.urandom(6).hex()}")
+            os.rename(place, aside)
+        output.write_bundle(made, directory)
+    except (OSError, AicrError) as error:
+        if aside and os.path.isdir(aside):
+            os.rename(aside, directory)
+        if isinstance(error, AicrError):
+            raise AicrError(
+                error.code, error.message, where=FLAG, hint=error.hint, context=error.context
+            ) from error
+        raise _unwritable(directory, error) from error
+    if aside:
+        shutil.rmtree(aside)
+
+
+def occupied(directory: str) -> bool:
+    """Whether *directory* is there and holds something.
+
+    Raises:
+        AicrError: INVALID_REQUEST when it is no folder, or cannot be looked into.
+    """
+    if not os.path.lexists(directory):
+        return False
+    if os.path.islink(directory) or not os.path.isdir(directory):
+        raise invalid(f"{directory} is not a folder", where=FLAG, hint="name a new folder")
+    try:
+        return bool(os.listdir(directory))
+    except OSError as error:
+        raise _unwritable(directory, error) from error
+
+
+def foreign(directory: str, problems: list[str]) -> AicrError:
+    """The refusal of a folder that holds something else."""
+    return AicrError(
+        CONFLICT,
+        f"{directory} is not empty and not a whole evidence bundle ({'; '.join(problems[:3])})",
+        where=FLAG,
+        hint="name a new folder, or remove this one first",
+    )
+
+
+def replace_file(path: str, data: bytes, mode: int = FILE_MODE) -> None:
+    """Write one file whole, with that mode whatever the umask; OSError when it cannot be."""
+    scratch = os.path.join(os.path.dirname(path) or ".", f".aicr-{os.urandom(6).hex()}")
+    handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(handle, view) :]
+            os.fchmod(handle, mode)
+        finally:
+            os.close(handle)
+        os.replace(scratch, path)
+    except BaseException:
+        os.unlink(scratch)
+        raise
+
+
+def add(path: str, data: bytes) -> None:
+    """Put a file into a bundle that is on disk.
+
+    Raises:
+        AicrError: INVALID_REQUEST when it cannot be written.
+    """
+    try:
+        replace_file(path, data)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def read(directory: str) -> tuple[Files, list[str]]:
+    """(files by path relative to *directory*, what in it is neither a plain file nor a folder).
+
+    Raises:
+        AicrError: NOT_FOUND when there is no such folder; INVALID_REQUEST when it is none or cannot
+            be read.
+    """
+    if not os.path.lexists(directory):
+        raise not_found(f"no such folder: {directory}", where=directory)
+    if not os.path.isdir(directory):
+        raise invalid("not a folder", where=directory, hint="name the folder of the evidence")
+    found: Files = {}
+    problems: list[str] = []
+    for path, kind in _walk(directory, "", problems):
+        if kind:
+            problems.append(f"{path}: {kind}")
+            continue
+        place = os.path.join(directory, path)
+        if os.path.getsize(place) > MAX_FILE_BYTES:
+            problems.append(f"{path}: is larger than {MAX_FILE_BYTES} bytes")
+            continue
+        data, fault = checksums.read_plain(place)
+        if fault:
+            problems.append(f"{path}: {fault}")
+        else:
+            found[path] = data
+    return found, problems
+
+
+def _walk(root: str, inside: str, problems: list[str]) -> Iterator[tuple[str, str]]:
+    """(relative path, "" for a plain file or what it is), links not followed."""
+    try:
+        with os.scandir(os.path.join(root, inside)) as scan:
+            entries = sorted(scan, key=lambda entry: entry.name)
+    except OSError as error:
+        problems.append(f"{inside or '.'}: folder cannot be read: {error.strerror}")
+        return
+    if not entries and inside:
+        yield inside, "folder is empty"
+    for entry in entries:
+        path = f"{inside}/{entry.name}" if inside else entry.name
+        if entry.is_symlink():
+            yield path, "symbolic link"
+        elif entry.is_dir(follow_symlinks=False):
+            yield from _walk(root, path, problems)
+        else:
+            yield path, "" if entry.is_file(follow_symlinks=False) else "special file"
+
+
+def _unwritable(place: str, error: OSError) -> AicrError:
+    return invalid(
+        f"{place} cannot be written: {error.strerror or error}",
+        where=FLAG,
+        hint="name a folder in a place where you may write",
+    )
