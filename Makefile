@@ -82,6 +82,10 @@ bench-cluster: $(BIN)/.aicr-dev ## what large collections of a real API server c
 proto: $(BIN)/.aicr-dev ## generate the messages of health events from proto/
 	@$(BIN)/python tools/gen_proto.py
 
+.PHONY: demo-validate
+demo-validate: $(BIN)/.aicr-dev ## snapshot, recipe and validation on a real control plane; as root, with Go for the first build
+	@$(BIN)/python -m tools.validate_demo
+
 .PHONY: kit
 kit:
 	@test -n "$(AICR_KIT)" || { \

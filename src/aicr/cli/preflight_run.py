@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from aicr.preflight.checks.exit_codes import Outcome
 
 FORMATS: Final = ("text", "json", "yaml")
-CHECKS: Final = ("dcgm-diag", "nccl-loopback")
+CHECKS: Final = ("dcgm-diag", "nccl-loopback", "nccl-allreduce")
 #: Flag -> variable of the check that it stands for.
 _VARIABLES: Final = {
     "dcgm-diag": {
@@ -34,6 +34,17 @@ _VARIABLES: Final = {
         "size_mb": "TEST_SIZE_MB",
         "binary": "NCCL_TEST_BINARY_PATH",
         "skip_bandwidth_check": "SKIP_BANDWIDTH_CHECK",
+    },
+    "nccl-allreduce": {
+        "threshold": "BW_THRESHOLD_GBPS",
+        "skip_bandwidth_check": "SKIP_BANDWIDTH_CHECK",
+        "sizes": "MESSAGE_SIZES",
+        "iterations": "BENCHMARK_ITERS",
+        "processes": "NPROCS_PER_NODE",
+        "backend": "ALLREDUCE_BACKEND",
+        "gang_dir": "GANG_CONFIG_DIR",
+        "gang_timeout": "GANG_TIMEOUT_SECONDS",
+        "pod": "POD_NAME",
     },
 }
 _COMMON: Final = {
@@ -49,7 +60,12 @@ _EXAMPLES = """\
 examples:
   aicr preflight run dcgm-diag --hostengine localhost:5555 --level 1
   aicr preflight run nccl-loopback --threshold 15
+  aicr preflight run nccl-allreduce --sizes 1G
+  aicr preflight run nccl-allreduce --gang-dir ./gang --pod w-1 --gang-timeout 60
   aicr preflight run nccl-loopback --socket /tmp/connector.sock --node node-1 --format json
+
+nccl-allreduce runs over the GPUs of this machine, or, with --gang-dir and --pod, as that member of the gang
+whose ConfigMap is in the folder: start it on each machine. It needs torch.
 
 The variables of the check's container hold here as well; a flag goes before its variable. Without
 --socket no event is sent, and what would be sent is shown. With it, events are sent as well, and a node
@@ -64,7 +80,7 @@ def parser() -> Parser:
     """The parser of this command."""
     found = Parser(
         prog="aicr preflight run",
-        usage="aicr preflight run {dcgm-diag,nccl-loopback} [flags]",
+        usage="aicr preflight run {dcgm-diag,nccl-loopback,nccl-allreduce} [flags]",
         description="Run a preflight check on the GPUs of this machine.",
         epilog=_EXAMPLES,
     )
@@ -75,15 +91,26 @@ def parser() -> Parser:
     )
     found.once("--attempts", metavar="N", help="dcgm-diag: attempts on a DCGM status (10)")
     found.once("--interval", metavar="SECONDS", help="dcgm-diag: pause between attempts (10)")
-    found.once("--threshold", metavar="GB/s", help="nccl-loopback: least bus bandwidth (150)")
+    found.once(
+        "--threshold", metavar="GB/s", help="least bus bandwidth (loopback 150, all-reduce 100)"
+    )
     found.once("--size-mb", metavar="N", help="nccl-loopback: message size in MiB (256)")
     found.once("--binary", metavar="FILE", help="nccl-loopback: all_reduce_perf of nccl-tests")
     found.add_argument(
         "--skip-bandwidth-check",
         action=Switch,
         const="true",
-        help="nccl-loopback: pass whatever bandwidth was measured",
+        help="nccl-…: pass whatever bandwidth was measured",
     )
+    found.once("--sizes", metavar="LIST", help="nccl-allreduce: message sizes (4G,8G)")
+    found.once("--iterations", metavar="N", help="nccl-allreduce: timed iterations a size (20)")
+    found.once("--processes", metavar="N", help="nccl-allreduce: workers here (one a GPU)")
+    found.once(
+        "--backend", metavar="NAME", help="nccl-allreduce: nccl (default), or gloo without GPUs"
+    )
+    found.once("--gang-dir", metavar="DIR", help="nccl-allreduce: files of the gang's ConfigMap")
+    found.once("--gang-timeout", metavar="SECONDS", help="nccl-allreduce: wait for the gang (600)")
+    found.once("--pod", metavar="NAME", help="nccl-allreduce: which member of the gang this is")
     found.once("--socket", metavar="PATH", help="send events to the platform connector there")
     found.once("--node", metavar="NAME", help="name of the node in events (this host's)")
     found.once("--strategy", metavar="NAME", help="EXECUTE_REMEDIATION (default), STORE_ONLY, …")
@@ -98,7 +125,10 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
     chosen = check_format(arguments.format, FORMATS)
     check = _check(arguments.check)
     environ = _environment(check, arguments)
-    run = _dcgm if check == "dcgm-diag" else _loopback
+    run = {"dcgm-diag": _dcgm, "nccl-loopback": _loopback, "nccl-allreduce": _allreduce}[check]
+    if check == "nccl-allreduce" and not arguments.gang_dir:
+        # A variable alone does not make this machine a member of a gang.
+        environ.pop("GANG_CONFIG_DIR", None)
     try:
         outcome = run(environ, console, sends=bool(environ.get("PLATFORM_CONNECTOR_SOCKET")))
     except ModuleNotFoundError as error:
@@ -146,12 +176,6 @@ def _check(given: str | None) -> str:
             "name a check", where="aicr preflight run", hint=f"one of {', '.join(CHECKS)}"
         )
     name = given.removeprefix("preflight-")
-    if name == "nccl-allreduce":
-        raise invalid(
-            "nccl-allreduce needs a gang of pods and cannot run on one machine",
-            where="aicr preflight run",
-            hint=f"one of {', '.join(CHECKS)}",
-        )
     if name not in CHECKS:
         near = nearest(name, list(CHECKS))
         raise invalid(
@@ -165,17 +189,18 @@ def _check(given: str | None) -> str:
 def _environment(check: str, arguments: argparse.Namespace) -> dict[str, str]:
     """The environment of the check: ours, and the flags over it."""
     environ = dict(os.environ)
+    ours = _VARIABLES[check]
     for other, names in _VARIABLES.items():
-        for flag, variable in names.items():
-            value = getattr(arguments, flag)
-            if value is None:
-                continue
-            if other != check:
+        for flag in names:
+            if getattr(arguments, flag) is not None and flag not in ours:
                 raise invalid(
                     f"flag --{flag.replace('_', '-')} is for {other}",
                     where=f"--{flag.replace('_', '-')}",
                     hint=f"leave it out for {check}",
                 )
+    for flag, variable in ours.items():
+        value = getattr(arguments, flag)
+        if value is not None:
             environ[variable] = value
     for flag, variable in _COMMON.items():
         value = getattr(arguments, flag)
@@ -229,6 +254,36 @@ def _loopback(environ: dict[str, str], console: Console, *, sends: bool) -> Outc
     except AicrError as error:
         return replace(outcome, exit_code=exit_codes.LOOPBACK_NOT_SENT, unsent=(as_text(error),))
     return outcome
+
+
+def _allreduce(environ: dict[str, str], console: Console, *, sends: bool) -> Outcome:
+    import sys
+
+    from aicr.preflight.checks import environment, environment_process
+    from aicr.preflight.checks.allreduce import settings as allreduce_settings
+    from aicr.preflight.checks.allreduce.__main__ import World, by_hand
+    from aicr.preflight.checks.environment_gpus import product_names
+
+    environ.setdefault("POD_NAME", environ["NODE_NAME"])
+    process = environment_process.run
+    settings = allreduce_settings.read_gang(environ)
+    benchmark = allreduce_settings.read_benchmark(environ, lambda: product_names(process, environ))
+    reporting = environment.reporting(environ) if sends else None
+    log = _progress(console)
+    for note in benchmark.notes:
+        log.warning(note)
+    return _guarded(
+        lambda: by_hand(
+            benchmark,
+            settings,
+            reporting,
+            environ,
+            log,
+            World(),
+            lambda line: print(line, file=sys.stderr),
+            alone="GANG_CONFIG_DIR" not in environ,
+        )
+    )
 
 
 def _report(

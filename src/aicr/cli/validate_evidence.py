@@ -91,7 +91,7 @@ def _check(options: Options) -> None:
             where="--insecure-tls",
             hint="drop one of the two",
         )
-    key = _signing_key(options)
+    key = options.arguments.signing_key or ""
     if key and arguments.no_sign:
         raise invalid(
             "--signing-key and --no-sign contradict each other",
@@ -143,10 +143,6 @@ def _on(value: Any) -> bool:
     return value is True or str(value or "").strip().lower() in ("1", "t", "true", "yes", "on")
 
 
-def _signing_key(options: Options) -> str:
-    return getattr(options.arguments, "signing_key", None) or ""
-
-
 def _request(options: Options, inputs: Inputs, found: Sequence[PhaseResult]) -> dict[str, Any]:
     """What a bundle is made from: documents of the run, and where it goes."""
     import os
@@ -166,7 +162,7 @@ def _request(options: Options, inputs: Inputs, found: Sequence[PhaseResult]) -> 
         "bom": arguments.bom or "",
         "push": options.push,
         "sign": not arguments.no_sign,
-        "signingKey": _signing_key(options),
+        "signingKey": options.arguments.signing_key or "",
         "plainHTTP": bool(arguments.plain_http),
         "insecureTLS": bool(arguments.insecure_tls),
         "identityToken": options.value("identity_token", "COSIGN_IDENTITY_TOKEN") or "",

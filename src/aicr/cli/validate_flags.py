@@ -37,7 +37,7 @@ _FALSE: Final = ("0", "f", "false", "no", "off")
 #: Flags that are about a bundle of evidence and mean nothing without one.
 _OF_ATTESTATION: Final = (
     *("full", "allow_mutable_validator_tags", "bom", "push", "no_sign", "plain_http"),
-    *("insecure_tls", "identity_token", "oidc_device_flow", "yes"),
+    *("insecure_tls", "signing_key", "identity_token", "oidc_device_flow", "yes"),
 )
 #: Provider dumps: flag, variable.
 PROJECTIONS: Final = (
@@ -113,6 +113,7 @@ def add_flags(found: Parser) -> None:
     _switch(evidence, "--no-sign", help="push without signing")
     _switch(evidence, "--plain-http", help="the registry speaks HTTP")
     _switch(evidence, "--insecure-tls", help="do not check the registry's certificate")
+    _once(evidence, "--signing-key", metavar="FILE", help="private key (PEM) to sign with")
     _once(evidence, "--identity-token", metavar="TOKEN", help="OIDC token to sign with")
     _switch(evidence, "--oidc-device-flow", help="log in with a code on another device")
     _switch(evidence, "--yes", "-y", help="do not ask before signing")
