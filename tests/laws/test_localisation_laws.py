@@ -47,29 +47,22 @@ def faulty(draw: st.DrawFn) -> Fabric:
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(faulty())
 def test_nobody_who_is_sound_is_blamed(fabric: Fabric) -> None:
-    """An isolated node is slow itself, or alone behind a slow switch; and never half of the gang."""
+    """An isolated node is in truth slow with every other; and never half of the gang.
+
+    Where switches may be slow, or a gang is so small that two links are all that a node has, such a node
+    need not be slow itself: nobody could tell. Elsewhere it is.
+    """
     verdict = localise(fabric)
     assert 2 * len(verdict.nodes) < fabric.nodes
     for node in verdict.nodes:
-        leaf = fabric.leaf_of.get(node)
-        alone = sum(1 for one in fabric.leaf_of.values() if one == leaf) == 1
-        behind = leaf in fabric.slow_uplinks and (alone or _company_is_slow(fabric, node))
-        links = sum(1 for link in fabric.slow_links if node in link)
-        few = links >= min(2, fabric.nodes - 1) and fabric.nodes <= 3
-        assert node in fabric.slow_nodes or behind or few, (node, verdict)
-
-
-def _company_is_slow(fabric: Fabric, node: int) -> bool:
-    """Whether everybody behind the same switch is slow with *node* for another reason."""
-    leaf = fabric.leaf_of[node]
-    company = [one for one, of in fabric.leaf_of.items() if of == leaf and one != node]
-    return all(
-        one in fabric.slow_nodes or (min(one, node), max(one, node)) in fabric.slow_links
-        for one in company
-    )
+        others = (other for other in range(fabric.nodes) if other != node)
+        pairs_of = [(min(node, other), max(node, other)) for other in others]
+        assert all(fabric.true(pair) < THRESHOLD for pair in pairs_of), (node, verdict)
+        if not fabric.slow_uplinks and fabric.nodes > 3:
+            assert node in fabric.slow_nodes, (node, verdict)
 
 
 @settings(max_examples=150, deadline=None)

@@ -130,7 +130,10 @@ def test_a_connector_that_is_not_there_is_said(run: Run, tmp_path: Path) -> None
     [
         ([], "name a check"),
         (["dcgm-dag"], "did you mean dcgm-diag?"),
-        (["nccl-allreduce"], "needs a gang"),
+        (["nccl-allreduce", "--level", "2"], "flag --level is for dcgm-diag"),
+        (["nccl-allreduce", "--sizes", "4K"], "invalid MESSAGE_SIZES: '4K' is no size"),
+        (["nccl-allreduce", "--gang-dir", "/none"], "folder of the gang's ConfigMap is not there"),
+        (["nccl-loopback", "--sizes", "4G"], "flag --sizes is for nccl-allreduce"),
         (["nccl-loopback", "--level", "2"], "flag --level is for dcgm-diag"),
         (["nccl-loopback", "--threshold", "x"], "invalid BW_THRESHOLD_GBPS: 'x' is no number"),
         (

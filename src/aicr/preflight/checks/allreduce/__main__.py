@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from aicr.preflight.checks.allreduce.settings import Benchmark, GangSettings
 from aicr.preflight.checks.environment import Interrupted, Report, Reporting, as_text, fields
 from aicr.preflight.checks.environment_gpus import product_names
 from aicr.preflight.checks.environment_process import Process
+from aicr.preflight.checks.exit_codes import Outcome
 from aicr.preflight.health.events import notice
 
 #: Name in logs (preflight specification 10).
@@ -142,6 +144,54 @@ def run_for(
         world.clock,
         write,
     )
+
+
+def by_hand(
+    benchmark: Benchmark,
+    settings: GangSettings,
+    reporting: Reporting | None,
+    environ: Mapping[str, str],
+    log: logging.Logger,
+    world: World,
+    write: Callable[[str], None],
+    *,
+    alone: bool,
+) -> Outcome:
+    """Run the check for a person: as a gang of this machine *alone*, or as a member of a gang.
+
+    Raises:
+        AicrError: what is missing for it.
+    """
+    if alone:
+        place = Place("by-hand", 1, 0, (settings.pod,), "127.0.0.1", _free_port())
+    else:
+        if not Path(settings.directory).is_dir():
+            raise invalid(
+                "the folder of the gang's ConfigMap is not there",
+                where=settings.directory,
+                hint="name one that holds expected_count, peers and master_addr",
+            )
+        found = gang.wait(
+            settings, lambda: gang.read(Path(settings.directory)), world.clock, log.info
+        )
+        if isinstance(found, Refusal):
+            event = notice(verdict.CHECK_NAME, found.message, found.code)
+            return Outcome(
+                exit_codes.NCCL_ALLREDUCE,
+                found.exit_code,
+                exit_codes.NOT_TESTED,
+                found.message,
+                (event,),
+            )
+        place = found
+    return run_for(place, benchmark, settings, reporting, environ, log, world, write).go()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 def _refused(

@@ -66,10 +66,11 @@ class Job:
 
     def node_of(self, rank: int) -> int:
         """The node of a worker."""
+        before = 0
         for node, count in enumerate(self.workers):
-            if rank < count:
+            before += count
+            if rank < before:
                 return node
-            rank -= count
         raise invalid(f"there is no worker {rank}")
 
     def ranks(self, nodes: Sequence[int]) -> list[int]:

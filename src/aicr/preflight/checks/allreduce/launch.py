@@ -193,12 +193,18 @@ class Workers:
 
     @property
     def broken(self) -> list[Started]:
-        """The ones that ended without a result."""
+        """The ones that ended without a result, or badly after it and not because of us."""
         return [
             worker
             for worker in self.started
-            if worker.code is not None and (worker.code != 0 or worker.result is None)
+            if worker.code is not None
+            and (worker.result is None or (worker.code != 0 and not worker.stopped))
         ]
+
+    @property
+    def done(self) -> bool:
+        """Whether all have their result, be it that they have trouble leaving."""
+        return all(worker.result is not None for worker in self.started)
 
     def signal(self, number: int) -> None:
         """Send a signal to all that run."""
@@ -220,14 +226,18 @@ class Workers:
             if not self.running:
                 return
 
+    def drain(self) -> None:
+        """Until all that ended workers have printed is here."""
+        for thread in self._threads:
+            # A grandchild may hold the pipe open.
+            thread.join(timeout=GRACE)
+
     def close(self) -> None:
         """End all, and leave nothing behind."""
         self.stop()
         for worker in self.started:
             worker.process.wait()
-        for thread in self._threads:
-            # A grandchild may hold the pipe open.
-            thread.join(timeout=GRACE)
+        self.drain()
         for worker in self.started:
             if worker.process.stdout is not None and not worker.process.stdout.closed:
                 worker.process.stdout.close()

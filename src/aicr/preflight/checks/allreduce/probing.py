@@ -52,6 +52,9 @@ class Probing:
         self.question = Question(len(self.job.workers), threshold)
         self.node = self.job.node_of(worker.rank)
         self.store = worker.dist.PrefixStore(f"{self.job.key}/probe", worker.store)
+        # Kept until the end: a group that is made again under the same name may find what the first one
+        # left in the store. A worker is in one group a round, so there are few.
+        self.made: dict[Group, Any] = {}
         self.iterations = min(ITERATIONS, self.job.iterations)
         self.warm_up = min(WARM_UP, self.job.warm_up)
 
@@ -77,9 +80,6 @@ class Probing:
             made = self._make(groups)
             value = None if mine is None else self._measure(made[mine])
             text = json.dumps({"gbps": value})
-            for one in made:
-                if one is not None:
-                    self.worker.dist.destroy_process_group(one)
         except Exception as error:
             text = json.dumps({"failed": str(error) or type(error).__name__})
         if mine is not None and self.worker.rank == self.job.first_rank(groups[mine][0]):
@@ -119,22 +119,15 @@ class Probing:
         """A process group for each group; None for those that this worker need not know of."""
         dist = self.worker.dist
         alone = "use_local_synchronization" in inspect.signature(dist.new_group).parameters
-        made: list[Any] = []
+        more = {"use_local_synchronization": True} if alone else {}
         for group in groups:
-            member = self.node in group
-            if alone and not member:
-                made.append(None)
+            # Older releases want everybody to make every group, in the same order.
+            if group in self.made or (alone and self.node not in group):
                 continue
-            more = {"use_local_synchronization": True} if alone else {}
-            made.append(
-                dist.new_group(
-                    self.job.ranks(group), timeout=timedelta(seconds=self.job.timeout), **more
-                )
+            self.made[group] = dist.new_group(
+                self.job.ranks(group), timeout=timedelta(seconds=self.job.timeout), **more
             )
-            if not member:
-                # Older releases hand a token to who is not in the group.
-                made[-1] = None
-        return made
+        return [self.made.get(group) for group in groups]
 
     def _measure(self, group: Any) -> float:
         worker = self.worker

@@ -26,7 +26,7 @@ from aicr.preflight.checks.allreduce.clock import Clock
 from aicr.preflight.checks.allreduce.gang import Place
 from aicr.preflight.checks.allreduce.gathering import STAY, Card, Gathering, Roster
 from aicr.preflight.checks.allreduce.job import Job
-from aicr.preflight.checks.allreduce.launch import Started, Workers, ended
+from aicr.preflight.checks.allreduce.launch import GRACE, Started, Workers, ended
 from aicr.preflight.checks.allreduce.settings import Benchmark
 from aicr.preflight.checks.allreduce.verdict import End, Failure, Node, Verdict, failure_of
 from aicr.preflight.checks.environment import Report, as_text, fields
@@ -39,6 +39,8 @@ TROUBLE: Final = 1.0
 SETTLE: Final = 10.0
 #: Seconds in which all ends must be on the board once one is.
 GATHER: Final = 60.0
+#: Seconds that ending workers which do not listen may take; these are not scaled.
+ENDING: Final = 3 * GRACE
 #: Seconds without a step after twice the time limit that count as hung.
 MARGIN: Final = 120.0
 
@@ -189,7 +191,8 @@ class Run:
         limit = GATHER * self.factor
         if not gathering.first:
             gathering.put(f"end/{self.place.rank}", end.document())
-            return verdicts.parse_verdict(gathering.verdict(limit + STAY * self.factor))
+            # Rank 0 may have to end workers that hang before it gathers.
+            return verdicts.parse_verdict(gathering.verdict(2 * limit + ENDING))
         documents = gathering.ends(end.document(), limit)
         verdict = verdicts.judge(
             [Node(card.pod, card.node) for card in roster.cards],
@@ -263,15 +266,21 @@ class _Watch:
             elif now - self.looked >= TROUBLE * self.run.factor:
                 self.looked = now
                 self._look_around()
+            if self.workers.done and now - self.moved >= SETTLE * self.run.factor:
+                break
             since = self.broken_since
             if since is not None and now - since >= SETTLE * self.run.factor:
                 break
             if now - self.moved >= 2 * self.job.timeout + MARGIN * self.run.factor:
+                self._raise_alarm()
                 self.workers.stop()
                 self._listen()
                 return End(failure=self._hung(now - self.moved))
             self.clock.sleep(LOOK)
+        if self.workers.broken:
+            self._raise_alarm()
         self.workers.stop()
+        self.workers.drain()
         self._listen()
         return self._end()
 

@@ -160,7 +160,15 @@ def judge(
     """
     first = ends[0] if ends else None
     if first is not None and first.result is not None:
-        return _measured(nodes, first.result, thresholds, skip, workers, localize)
+        found = _measured(nodes, first.result, thresholds, skip, workers, localize)
+        # All workers share a result; one that broke all the same makes it no pass.
+        broke = any(
+            end.failure is not None and end.failure.kind not in {STOPPED, LOST}
+            for end in ends
+            if end is not None
+        )
+        if found.exit_code or not broke:
+            return found
     return _failed(nodes, ends)
 
 
