@@ -82,6 +82,16 @@ bench-cluster: $(BIN)/.aicr-dev ## what large collections of a real API server c
 proto: $(BIN)/.aicr-dev ## generate the messages of health events from proto/
 	@$(BIN)/python tools/gen_proto.py
 
+.PHONY: test-torch
+TORCH_VENV ?= .venv-torch
+test-torch: ## gangs of gloo processes with Debian's python3-torch (apt-get install python3-torch python3-venv)
+	@/usr/bin/python3 -c 'import torch' || { \
+	  echo "test-torch: torch is missing; apt-get install python3-torch python3-venv" >&2; exit 1; }
+	@test -x $(TORCH_VENV)/bin/python || /usr/bin/python3 -m venv --system-site-packages $(TORCH_VENV)
+	@$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+	  PyYAML msgspec grpcio protobuf aiohttp pytest
+	@nice $(TORCH_VENV)/bin/python -m pytest -q -p no:cacheprovider tests/torch
+
 .PHONY: demo-validate
 demo-validate: $(BIN)/.aicr-dev ## snapshot, recipe and validation on a real control plane; as root, with Go for the first build
 	@$(BIN)/python -m tools.validate_demo

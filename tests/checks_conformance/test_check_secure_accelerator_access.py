@@ -79,6 +79,18 @@ def test_what_sees_more_or_less_than_its_own_fails(behave: Any, words: str) -> N
     assert found.left == []
 
 
+@pytest.mark.covers("V-441")
+def test_nodes_that_only_play_nodes_skip_before_a_policy_is_judged() -> None:
+    """Nothing runs there, so nothing can be seen; whatever the recipe says."""
+    fake = node("fake", gpus=8, labels={"type": "kwok"})
+    found = Scene(CHECK, validation=policy(DEVICE_PLUGIN)).put(kinds.NODE, fake)
+    error = found.judge()
+    assert error is not None
+    skip = skip_in(error)
+    assert skip is not None
+    assert skip.reason_code == "no-schedulable-gpu-nodes"
+
+
 @pytest.mark.covers("V-247")
 @pytest.mark.parametrize(
     ("name", "build", "mechanism"),

@@ -119,7 +119,7 @@ async def unserved(context: Context, group_version: str) -> AicrError | None:
     """
     try:
         # Discovery is what a client sees of an API; that it has no such kind is the answer of a live one.
-        await context.cluster.list(f"{group_version}/NoKindOfThisName")
+        await context.cluster.list(f"{group_version}/AnyKind")
     except AicrError as error:
         return None if error.context.get("absent") == "kind" else error
     return None

@@ -14,6 +14,7 @@ from aicr.checks.conformance import gpu_pods
 from aicr.checks.conformance.required import unread
 from aicr.checks.sdk import CONFORMANCE, Check, Context, Skip, allocation, declares, failed
 from aicr.checks.sdk.cluster_reads import served_dra_version
+from aicr.checks.sdk.outcome import NO_SCHEDULABLE_GPU_NODES
 from aicr.errors import INVALID_REQUEST, SERVICE_UNAVAILABLE, AicrError
 
 SLURM: Final = "slinky-slurm"
@@ -30,6 +31,8 @@ async def run(context: Context) -> None:
         )
     context = gpu_pods.budgeted(context, FALLBACK)
     facts = await inspected(context)
+    if facts.simulated and not (facts.dra_usable or facts.device_plugin_usable):
+        raise Skip("the GPU nodes are simulated: nothing runs there", NO_SCHEDULABLE_GPU_NODES)
     policy = allocation.policy_of(context)
     for warning in allocation.verify(policy, facts):
         context.log.warning("%s", warning)
@@ -76,7 +79,7 @@ container that gets none, and one on the same node that gets none.
 - Passes when the first container lists exactly one GPU and the others see no `/dev/nvidia*`.
 - Fails when one sees more, the policy contradicts the cluster (INVALID_REQUEST), no GPU can be allocated
   (SERVICE_UNAVAILABLE), a pod cannot run, or the namespace cannot be removed afterwards.
-- Skips when the recipe has `{SLURM}`.
+- Skips when the recipe has `{SLURM}`, and when every GPU node is simulated (`no-schedulable-gpu-nodes`).
 """,
     reads=("nodes", "resourceslices, deviceclasses"),
     writes=("a namespace of the run with two pods and a ResourceClaimTemplate",),

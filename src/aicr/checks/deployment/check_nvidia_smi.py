@@ -364,8 +364,8 @@ cordoned nodes.
   `{CONSTRAINT}` if the recipe states one.
 - Fails when a node does not answer, is not Ready, has lost its driver, or has an older driver.
 - Skips when there is no GPU node (`no-gpu-nodes`), all are cordoned or simulated
-  (`no-schedulable-gpu-nodes`), or a GPU is in use (`nodes-busy`). With the constraint declared these three fail: a promised version that
-  nobody can see is not met.
+  (`no-schedulable-gpu-nodes`), or a GPU is in use (`nodes-busy`). With the constraint declared these three
+  fail: a promised version that nobody can see is not met.
 """,
     reads=("nodes", "pods by node", "resourceslices, deviceclasses"),
     writes=("a namespace of the run with one pod a node",),

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from aicr.checks.sdk import Context, failed
 from aicr.checks.sdk.nodes import GpuNode, allocatable, cordoned, find_gpu_nodes, schedulable
-from aicr.errors import NOT_FOUND, AicrError, invalid
+from aicr.errors import NOT_FOUND, invalid
 
 COMPONENT: Final = "network-operator"
 #: A manifest whose path has this makes the fabric part of the recipe.
@@ -76,13 +76,15 @@ class Fabric:
 
     Attributes:
         resource: what every node must hand out.
-        nodes: RDMA nodes at the last look, cordoned ones included; None before one succeeded.
+        nodes: RDMA nodes at the last look that could list them, cordoned ones included.
         quantities: of the schedulable ones, by name.
+        announced: whether a total went out already.
     """
 
     resource: str
-    nodes: list[GpuNode] | None = None
+    nodes: list[GpuNode] = field(default_factory=list)
     quantities: dict[str, int] = field(default_factory=dict)
+    announced: bool = False
 
     async def sample(self, context: Context) -> None:
         """One look.
@@ -96,9 +98,10 @@ class Fabric:
             for node in await find_gpu_nodes(context)
             if (node.document["metadata"].get("labels") or {}).get(LABEL) == "true"
         ]
-        if self.nodes is None and found:
+        if found and not self.announced:
             # Whatever happens from here on, the report has the total.
             context.emit_extra(_extra(0, len(found)))
+            self.announced = True
         self.nodes = found
         cohort = schedulable(found)
         self.quantities = {node.name: allocatable(node.document, self.resource) for node in cohort}
@@ -121,9 +124,14 @@ class Fabric:
                 hint="an adapter or port is down on the nodes with less",
             )
 
-    def report(self, context: Context, error: AicrError | None) -> None:
-        """Print the nodes, the RESULT line and the extra, once, at the end."""
-        nodes = self.nodes or []
+    def report(self, context: Context, *, certified: bool) -> None:
+        """Print the nodes, the RESULT line and the extra, once, at the end.
+
+        Args:
+            context: of the check.
+            certified: whether the fabric was found well and stayed so; nothing counts as validated without.
+        """
+        nodes = self.nodes
         out = cordoned(nodes)
         context.out(
             f"Found {len(nodes)} RDMA node(s), {len(nodes) - len(out)} schedulable, "
@@ -138,7 +146,7 @@ class Fabric:
                 else f"{self.resource} {self.quantities.get(node.name, 0)}"
             )
             context.out(f"  {node.name}: {said}")
-        validated = len(nodes) - len(out) if error is None else 0
+        validated = len(nodes) - len(out) if certified else 0
         note = f" ({len(out)} cordoned, skipped)" if out else ""
         context.out(f"RESULT: nodesValidated: {validated}/{len(nodes)}{note}")
         context.emit_extra(_extra(validated, len(nodes)))

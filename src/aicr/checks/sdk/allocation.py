@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from aicr.checks.sdk import cluster_reads
 from aicr.checks.sdk.context import Context
-from aicr.checks.sdk.nodes import GPU, allocatable, is_cordoned, is_ready
+from aicr.checks.sdk.nodes import GPU, allocatable, is_cordoned, is_ready, is_simulated
 from aicr.errors import AicrError, invalid
 from aicr.kube import kinds
 
@@ -49,6 +49,7 @@ class Facts:
         device_plugin_nodes: node → allocatable ``nvidia.com/gpu``, for Ready nodes that are not cordoned.
         dual: nodes whose GPUs are handed out by both, usable or not.
         dra_backed_classes: DeviceClasses that answer to ``nvidia.com/gpu``.
+        simulated: nodes with ``nvidia.com/gpu`` that only play a node; they are usable for nothing.
     """
 
     dra_node_devices: Mapping[str, int] = field(default_factory=dict)
@@ -59,6 +60,7 @@ class Facts:
     device_plugin_nodes: Mapping[str, int] = field(default_factory=dict)
     dual: tuple[str, ...] = ()
     dra_backed_classes: tuple[str, ...] = ()
+    simulated: tuple[str, ...] = ()
 
     @property
     def dra_usable(self) -> bool:
@@ -99,7 +101,11 @@ def detect(
         AicrError: INVALID_REQUEST for an allocatable quantity that is no whole number.
     """
     nodes, slices = list(nodes), list(slices)
-    fit = {_name(node) for node in nodes if is_ready(node) and not is_cordoned(node)}
+    fit = {
+        _name(node)
+        for node in nodes
+        if is_ready(node) and not is_cordoned(node) and not is_simulated(node)
+    }
     plugin = {_name(node): allocatable(node, GPU) for node in nodes}
     ours = [each for each in slices if _spec(each).get("driver") == GPU_DRIVER]
     local: dict[str, int] = {}
@@ -132,6 +138,9 @@ def detect(
             sorted(_name(each) for each in ours if not _spec(each).get("nodeName"))
         ),
         pool_nodes={pool: tuple(sorted(found)) for pool, found in sorted(pools.items())},
+        simulated=tuple(
+            sorted(_name(node) for node in nodes if is_simulated(node) and plugin[_name(node)])
+        ),
         device_plugin_nodes={name: plugin[name] for name in sorted(fit) if plugin[name]},
         dual=tuple(sorted(name for name, count in plugin.items() if count and local.get(name))),
         dra_backed_classes=tuple(
