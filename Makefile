@@ -29,7 +29,7 @@ demo: ## recipe, bundle and helm's own verdict, from nothing but Python, pip and
 
 test: $(BIN)/.aicr-dev ## the test suite (TESTS=tests/bundle for a part)
 	@echo "make: pytest $(TESTS)"
-	@$(BIN)/python -m pytest -q $(TESTS)
+	@$(BIN)/python -m pytest -q -n auto $(TESTS)
 
 test-cluster: $(BIN)/.aicr-dev ## tests on a real control plane; as root, with Go for the first build
 	@echo "make: programs of the control plane"
