@@ -11,6 +11,7 @@ from aicr.cli.console import Console
 from aicr.cli.main import main
 
 
+@pytest.mark.covers("V-353")
 @pytest.mark.parametrize(("flags", "told"), [([], False), (["--debug"], True)])
 def test_advice_is_told_only_when_asked(flags: list[str], told: bool, tmp_path: Path) -> None:
     """A selector that most clusters want and no cluster needs is advice, not a warning."""

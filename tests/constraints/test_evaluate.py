@@ -34,6 +34,7 @@ def failure(name: Any, value: Any) -> AicrError:
     return caught.value
 
 
+@pytest.mark.covers("V-010")
 def test_a_constraint_compares_a_reading_with_an_expression() -> None:
     """The outcome carries verdict, actual and expected text."""
     outcome = evaluate_constraint({"name": "K8s.server.version", "value": ">= 1.32.4"}, SNAPSHOT)
@@ -62,6 +63,7 @@ def test_an_ambiguous_predicate_is_a_conflict_and_not_an_absence() -> None:
     assert error.chain()[-1].message == "item predicate matches multiple entries"
 
 
+@pytest.mark.covers("V-031")
 @pytest.mark.parametrize(
     ("name", "value", "outer", "inner"),
     [
@@ -83,11 +85,13 @@ def test_a_wrong_rule_is_an_invalid_request(name: Any, value: Any, outer: str, i
     assert inner in error.chain()[-1].message
 
 
+@pytest.mark.covers("V-031")
 def test_the_path_is_looked_up_before_the_expression_is_read() -> None:
     """Of two mistakes the one in the path is reported (recipe spec 8.8)."""
     assert failure("K8s.server.nope", "=> 1").code == NOT_FOUND
 
 
+@pytest.mark.covers("V-027", "V-031")
 def test_an_unreadable_actual_version_is_an_error_of_the_evaluation() -> None:
     """The chain ends in why the text is no version."""
     document = {

@@ -24,7 +24,7 @@ def refusal(text: str) -> AicrError:
     return caught.value
 
 
-@pytest.mark.covers("A1", "R11-57")
+@pytest.mark.covers("A1", "R11-57", "V-028")
 @pytest.mark.parametrize(
     ("actual", "passed"),
     [
@@ -44,7 +44,7 @@ def test_vendor_suffixes_do_not_matter_to_a_floor(actual: str, passed: bool) -> 
     assert verdict(">= 1.32.4", actual) is passed
 
 
-@pytest.mark.covers("A1", "R11-60")
+@pytest.mark.covers("A1", "R11-60", "V-018", "V-027")
 @pytest.mark.parametrize("actual", ["", "unknown", "v1.x", "abc", "1.2.3.4", "-3", "１.40"])
 @pytest.mark.parametrize("text", [">= 1.28", "< 1.28", "> 1", "<= 9 || == x"])
 def test_an_ordering_never_turns_an_unreadable_version_into_a_verdict(
@@ -57,7 +57,7 @@ def test_an_ordering_never_turns_an_unreadable_version_into_a_verdict(
     assert "version" in caught.value.chain()[-1].message
 
 
-@pytest.mark.covers("A2")
+@pytest.mark.covers("A2", "V-028")
 @pytest.mark.parametrize(
     ("text", "actual", "passed"),
     [
@@ -79,7 +79,7 @@ def test_a_prerelease_does_not_satisfy_its_release(text: str, actual: str, passe
     assert verdict(text, actual) is passed
 
 
-@pytest.mark.covers("A3", "R11-58")
+@pytest.mark.covers("A3", "R11-58", "V-018")
 @pytest.mark.parametrize(
     ("text", "actual", "passed"),
     [
@@ -154,7 +154,7 @@ def test_a_malformed_actual_build_cannot_meet_a_build_floor() -> None:
     assert verdict(">= 1.34.3", "v1.34.3-gke.x")
 
 
-@pytest.mark.covers("A5")
+@pytest.mark.covers("A5", "V-022", "V-029")
 @pytest.mark.parametrize(
     ("text", "token"),
     [
@@ -206,6 +206,7 @@ def test_a_malformed_expression_is_refused_and_the_token_named(text: str, token:
     assert error.hint
 
 
+@pytest.mark.covers("V-026")
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -223,13 +224,14 @@ def test_the_refusals_of_the_specification_keep_their_words(text: str, message: 
     assert refusal(text).message == message
 
 
-@pytest.mark.covers("A5")
+@pytest.mark.covers("A5", "V-025")
 @pytest.mark.parametrize("text", [">=1.32.4", ">=   v1.32.4", "\t>= 1.32.4\n", ">=1.2||>=1.3"])
 def test_blanks_around_operands_do_not_matter(text: str) -> None:
     """No blank, many blanks and surrounding blanks read the same."""
     assert verdict(text, "1.32.4")
 
 
+@pytest.mark.covers("V-020", "V-024")
 @pytest.mark.parametrize(
     ("text", "actual", "passed"),
     [
@@ -255,7 +257,7 @@ def test_texts_compare_exactly(text: str, actual: str, passed: bool) -> None:
     assert verdict(text, actual) is passed
 
 
-@pytest.mark.covers("R11-59")
+@pytest.mark.covers("R11-59", "V-019", "V-023", "V-024")
 @pytest.mark.parametrize(
     ("text", "actual", "passed"),
     [

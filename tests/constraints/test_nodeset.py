@@ -51,7 +51,7 @@ def ask(value: str, document: dict[str, Any] | None) -> Outcome:
     return evaluate_constraint({"name": nodeset.NAME, "value": value}, document)
 
 
-@pytest.mark.covers("R11-67")
+@pytest.mark.covers("R11-67", "V-035")
 @pytest.mark.parametrize(
     ("value", "data", "passed", "actual"),
     [
@@ -94,13 +94,14 @@ def test_a_failed_rule_names_five_nodes_at_most() -> None:
     assert outcome.actual == "7 of 7 GPU node(s) missing a=x: n1,n2,n3,n4,n5(+2 more)"
 
 
+@pytest.mark.covers("V-035")
 def test_several_pools_form_one_universe() -> None:
     """GPU nodes are those with any value of the service's label."""
     data = {f"{UNIVERSE}.a": "a|n1", f"{UNIVERSE}.b": "b|n2", "x": "1|n1,n2"}
     assert ask("x=1", snapshot(data)).actual == "all 2 GPU node(s) carry x=1"
 
 
-@pytest.mark.covers("R11-65")
+@pytest.mark.covers("R11-65", "V-036", "V-037", "V-043")
 @pytest.mark.parametrize("provider", ["eks", "aks", "kind", "somecloud"])
 def test_a_service_without_a_gpu_node_label_cannot_be_asked(provider: str) -> None:
     """Only GKE declares what a GPU node is; elsewhere the rule is an error."""
@@ -109,6 +110,7 @@ def test_a_service_without_a_gpu_node_label_cannot_be_asked(provider: str) -> No
     assert caught.value.code == INVALID_REQUEST
 
 
+@pytest.mark.covers("V-037", "V-042")
 def test_an_unknown_service_cannot_be_asked() -> None:
     """Without a provider reading nobody knows which nodes have GPUs."""
     with pytest.raises(AicrError, match="the service is unknown") as caught:
@@ -122,7 +124,7 @@ def test_no_snapshot_is_an_invalid_request() -> None:
         ask("!a", None)
 
 
-@pytest.mark.covers("A11")
+@pytest.mark.covers("A11", "V-039")
 @pytest.mark.parametrize("data", [{}, {"x": "1|n1"}])
 def test_an_empty_universe_is_not_a_vacuous_truth(data: dict[str, str]) -> None:
     """Zero GPU nodes is NOT_FOUND, never "none carries it"."""
@@ -140,7 +142,7 @@ def test_absent_label_readings_are_not_an_empty_cluster() -> None:
     assert caught.value.code == NOT_FOUND
 
 
-@pytest.mark.covers("A11", "R11-66")
+@pytest.mark.covers("A11", "R11-66", "V-038")
 @pytest.mark.parametrize(
     "data",
     [
@@ -169,7 +171,7 @@ def test_a_label_whose_name_extends_the_key_does_not_count() -> None:
     assert ask(f"!{PLUGIN}", snapshot(other, items=items)).passed
 
 
-@pytest.mark.covers("A11")
+@pytest.mark.covers("A11", "V-041")
 @pytest.mark.parametrize(
     "data",
     [
@@ -184,6 +186,7 @@ def test_an_encoding_that_reads_two_ways_is_an_error(data: dict[str, str]) -> No
     assert caught.value.code == INVALID_REQUEST
 
 
+@pytest.mark.covers("V-040")
 @pytest.mark.parametrize(
     "reading",
     ["x", "", "x|y|n1", "x|", "x|n1,", "x|n1,,n2", "x|n1,n1", "x|N1", "x|n1, n2", 5, None, ["n1"]],
@@ -218,6 +221,7 @@ def test_item_node_lists_may_be_lists() -> None:
     assert ask("!k", snapshot(items=[entry])).passed
 
 
+@pytest.mark.covers("V-038", "V-040", "V-041")
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
@@ -246,6 +250,7 @@ def test_items_fail_closed_too(bad: dict[str, Any], message: str) -> None:
     assert caught.value.code == INVALID_REQUEST
 
 
+@pytest.mark.covers("V-034")
 @pytest.mark.parametrize(
     "value",
     [
@@ -289,6 +294,7 @@ def test_only_key_value_and_negated_key_are_rules(value: str) -> None:
     assert caught.value.hint
 
 
+@pytest.mark.covers("V-034")
 @pytest.mark.parametrize(
     "value",
     [

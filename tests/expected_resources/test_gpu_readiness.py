@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from tests.checks.contexts import Seen
 from tests.expected_resources.deployed_cluster import (
     DeployedCluster,
     check,
@@ -13,11 +15,15 @@ from tests.expected_resources.deployed_cluster import (
     made,
     namespace,
 )
+from tests.kube import virtual_time
 
 from aicr.checks.deployment import rdma_fabric
+from aicr.checks.deployment.expected_resources import run_with
 from aicr.checks.deployment.value_gates import embedded_tree, rendered
 from aicr.checks.sdk.outcome import could_not_tell
+from aicr.checks.sdk.timeouts import Timeouts
 from aicr.errors import CONFLICT, INVALID_REQUEST, SERVICE_UNAVAILABLE, TIMEOUT, AicrError
+from aicr.kube.port import Cluster
 
 DRA = {"name": "nvidia-dra-driver-gpu", "namespace": "dra"}
 NETWORK = {
@@ -88,6 +94,7 @@ def test_probes_run_at_the_same_time_and_each_has_its_verdict() -> None:
     assert any("[gpuReadiness] DRA kubelet plugin: DRA" in line for line in one.lines)
 
 
+@pytest.mark.covers("V-264", "V-265", "V-266", "V-267")
 def test_a_fabric_that_is_even_passes_with_its_nodes_and_counts() -> None:
     """Cordoned nodes are listed and in the total; nodes without an adapter are no part of it."""
     plain = made("v1", "Node", "n4", status={"allocatable": {"nvidia.com/gpu": "8"}})
@@ -99,19 +106,15 @@ def test_a_fabric_that_is_even_passes_with_its_nodes_and_counts() -> None:
     ]
     found = check(DeployedCluster(*PLACES, *nodes), NETWORK)
     assert found.error is None
-    assert (
-        found.lines[2:]
-        == [
-            "Found 3 RDMA node(s), 2 schedulable, 1 cordoned:",
-            "  n1: rdma/hca_shared_devices_a 1000",
-            "  n2: rdma/hca_shared_devices_a 1000",
-            "  n3: skipped (cordoned)",
-            "RESULT: nodesValidated: 2/3 (1 cordoned, skipped)",
-            "  [gpuReadiness] RDMA fabric: ready",
-            "All deployment resources and required readiness signals are healthy",
-        ]
-        or found.lines[1:]
-    )
+    assert found.lines[1:] == [
+        "Found 3 RDMA node(s), 2 schedulable, 1 cordoned:",
+        "  n1: rdma/hca_shared_devices_a 1000",
+        "  n2: rdma/hca_shared_devices_a 1000",
+        "  n3: skipped (cordoned)",
+        "RESULT: nodesValidated: 2/3 (1 cordoned, skipped)",
+        "  [gpuReadiness] RDMA fabric: ready",
+        "All deployment resources and required readiness signals are healthy",
+    ]
     assert len(found.emitted) == 2
     assert json.loads(found.emitted[0].partition(" ")[2]) == {
         "nodesValidated": "0",
@@ -120,6 +123,7 @@ def test_a_fabric_that_is_even_passes_with_its_nodes_and_counts() -> None:
     assert found.extra == {"nodesValidated": "2", "nodesTotal": "3"}
 
 
+@pytest.mark.covers("V-264", "V-265", "V-266", "V-268")
 @pytest.mark.parametrize(
     ("nodes", "words", "result"),
     [
@@ -151,6 +155,7 @@ def test_an_uneven_fabric_fails_and_never_skips(nodes: list[Any], words: str, re
     assert found.extra["nodesValidated"] == "0"
 
 
+@pytest.mark.covers("V-268", "V-269")
 def test_nodes_that_cannot_be_listed_fail_and_could_not_be_told() -> None:
     """What cannot be observed has failed."""
     cluster = DeployedCluster(*PLACES)
@@ -158,7 +163,68 @@ def test_nodes_that_cannot_be_listed_fail_and_could_not_be_told() -> None:
     found = check(cluster, NETWORK)
     assert found.error is not None
     assert could_not_tell(found.error) == TIMEOUT
-    assert "Found 0 RDMA node(s)." in found.lines
+    assert found.lines.count("Found 0 RDMA node(s).") == 1
+    assert found.lines.count("RESULT: nodesValidated: 0/0") == 1
+    assert found.extra == {"nodesValidated": "0", "nodesTotal": "0"}
+
+
+@pytest.mark.covers("V-266", "V-267", "V-269")
+@pytest.mark.parametrize(
+    ("later", "emitted", "result"),
+    [
+        # ready for a while, then nobody can look any more
+        (
+            lambda now, nodes: nodes if now < 30 else AicrError(SERVICE_UNAVAILABLE, "down"),
+            2,
+            "0/2",
+        ),
+        # the first looks see no adapter: feature discovery is late
+        (lambda now, nodes: [] if now < 30 else nodes, 2, "2/2"),
+        # a node comes and goes all the time
+        (lambda now, nodes: nodes if int(now) % 20 < 10 else [], 2, "0/"),
+    ],
+    ids=["unreachable later", "seen later", "unsteady"],
+)
+def test_the_floor_goes_out_once_and_only_a_settled_fabric_is_certified(
+    later: Any, emitted: int, result: str
+) -> None:
+    """The floor at the first sight of a node, final values at the end; one listing, however many looks."""
+    nodes = [gpu_node("n1", {SHARED: "4"}), gpu_node("n2", {SHARED: "4"})]
+    cluster = DeployedCluster(*PLACES)
+    cluster.plans["v1/Node"] = lambda now: later(now, nodes)
+    found = check(cluster, NETWORK)
+    assert len(found.emitted) == emitted
+    assert json.loads(found.emitted[0].partition(" ")[2]) == {
+        "nodesValidated": "0",
+        "nodesTotal": "2",
+    }
+    (line,) = [line for line in found.lines if line.startswith("RESULT:")]
+    assert line.startswith(f"RESULT: nodesValidated: {result}")
+    assert len([line for line in found.lines if line.startswith("Found ")]) == 1
+    assert (found.error is None) == (result == "2/2")
+
+
+@pytest.mark.covers("V-269")
+def test_a_look_that_is_cut_short_certifies_nothing() -> None:
+    """Whoever cancels the check while the fabric still has to prove steady gets a 0."""
+    seen = Seen()
+    nodes = [gpu_node("n1", {SHARED: "4"}), gpu_node("n2", {SHARED: "4"})]
+    cluster = cast(Cluster, DeployedCluster(*PLACES, *nodes))
+
+    async def body() -> None:
+        context = seen.context(
+            cluster,
+            name="expected-resources",
+            timeouts=Timeouts(),
+            validation={"componentRefs": [NETWORK]},
+            deadline=virtual_time.now() + 600.0,
+        )
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(run_with(context, embedded_tree()), 20)
+
+    virtual_time.run(body())
+    assert seen.lines[-1] == "RESULT: nodesValidated: 0/2"
+    assert seen.output.extra == {"nodesValidated": "0", "nodesTotal": "2"}
 
 
 def policy(plugin: str, config: Any) -> dict[str, Any]:

@@ -151,6 +151,7 @@ def test_a_merged_ref_is_in_wire_order_and_shares_nothing() -> None:
     assert below == {"overrides": {"a": {"b": 1}}, "name": "x", "dependencyRefs": ["d"]}
 
 
+@pytest.mark.covers("V-009")
 def test_constraints_merge_by_name_and_come_out_sorted(tmp_path: Path) -> None:
     """A later entry replaces the whole earlier one, its remediation included."""
     recipe = chained(
@@ -180,6 +181,7 @@ def test_refs_come_out_sorted_by_name(tmp_path: Path) -> None:
     assert recipe.document["deploymentOrder"] == ["m", "z", "a"]
 
 
+@pytest.mark.covers("V-011")
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
@@ -252,6 +254,7 @@ def test_a_cleared_list_can_be_filled_again_further_down(tmp_path: Path) -> None
     assert "validation" not in document_of(emptied)
 
 
+@pytest.mark.covers("V-009", "V-011")
 def test_phases_and_their_fields_come_out_in_wire_order(tmp_path: Path) -> None:
     """However the layers spread them."""
     recipe = chained(

@@ -270,7 +270,7 @@ def gke(universe: str, **more: str) -> dict[str, Any]:
     })  # fmt: skip
 
 
-@pytest.mark.covers("R11-67", "A11")
+@pytest.mark.covers("R11-67", "A11", "V-016")
 def test_with_a_snapshot_a_profile_must_hold_now(tmp_path: Path) -> None:
     """One GPU pool carries the label: gke-default fails, and the other value is named."""
     labelled = gke("nvidia-h100|n1,n2,n3", **{LABEL: "true|n1"})
@@ -284,7 +284,7 @@ def test_with_a_snapshot_a_profile_must_hold_now(tmp_path: Path) -> None:
     made(tmp_path / "c", snapshot=gke("nvidia-h100|n1,n2,n3"))
 
 
-@pytest.mark.covers("R11-67")
+@pytest.mark.covers("R11-67", "V-017")
 def test_without_a_snapshot_the_check_is_left_to_the_gate(tmp_path: Path) -> None:
     """Nothing is known yet, so nothing is refused."""
     assert made(tmp_path).document["metadata"]["selectedProfile"]["value"] == "gke-default"

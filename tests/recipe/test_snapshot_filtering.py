@@ -124,7 +124,7 @@ def test_the_command_line_says_what_was_left_out(installed: Install, tmp_path: P
     assert "reason: constraint-failed" in ran.out
 
 
-@pytest.mark.covers("R11-57", "R11-58", "R11-59")
+@pytest.mark.covers("R11-57", "R11-58", "R11-59", "V-008")
 @pytest.mark.parametrize(
     ("actual", "value", "passes"),
     [
@@ -230,6 +230,7 @@ def test_a_truncated_node_list_aborts(tmp_path: Path) -> None:
     assert "truncated" in str(error)
 
 
+@pytest.mark.covers("V-014")
 def test_only_the_leafs_own_constraints_are_evaluated(tmp_path: Path) -> None:
     """An ancestor's, the base's, and those of other phases do not exclude."""
     impossible = [constraint(SERVER, ">= 99")]

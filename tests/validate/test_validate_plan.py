@@ -89,7 +89,7 @@ def test_the_pod_spec_is_the_contract() -> None:
     assert only["resources"]["requests"] == only["resources"]["limits"]
 
 
-@pytest.mark.covers("V10-38", "V-094")
+@pytest.mark.covers("V10-38", "V-094", "V-270")
 def test_three_deadlines_nest() -> None:
     """The check's budget, the wait, and the Job, which would delete the log."""
     document = made(entry("a", timeout=2 * durations.MINUTE))

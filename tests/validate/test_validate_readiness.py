@@ -58,6 +58,7 @@ def test_a_reading_that_is_no_version_is_an_error(version: str) -> None:
     assert error.__cause__ is not None
 
 
+@pytest.mark.covers("V-031")
 @pytest.mark.parametrize(
     "constraint",
     [
@@ -82,7 +83,7 @@ def test_without_a_snapshot_only_a_recipe_without_constraints_is_ready() -> None
     assert check_readiness(recipe(), None) == []
 
 
-@pytest.mark.covers("V-067", "V-068")
+@pytest.mark.covers("V-067", "V-068", "V-012", "V-013")
 def test_readiness_constraints_come_after_the_recipes_own_and_phases_are_left_alone() -> None:
     """The first that fails ends it; thresholds of phases are not read here."""
     document = recipe([{"name": NAME, "value": ">= 1.30"}])

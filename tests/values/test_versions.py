@@ -168,6 +168,7 @@ def test_equality_fills_missing_components_with_zero(a: str, b: str, same: bool)
     assert versions.equal(versions.parse(b), versions.parse(a)) is same
 
 
+@pytest.mark.covers("V-023")
 @pytest.mark.parametrize(
     ("text", "looks"),
     [

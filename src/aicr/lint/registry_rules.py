@@ -116,13 +116,19 @@ def validation_function(ground: Ground) -> Iterator[Problem]:
 @rule(
     "validation-terms",
     WARNING,
-    "An unknown severity counts as warning, and a condition on an unknown field is left out of account.",
+    "An unknown or missing severity counts as warning; a condition on an unknown field is left out.",
 )
 def validation_terms(ground: Ground) -> Iterator[Problem]:
     """Severities and condition fields outside what there is (recipe spec 3.7)."""
     for entry, index, block in _validations(ground):
         severity = block.get("severity")
-        if isinstance(severity, str) and severity.lower() not in SEVERITIES:
+        if severity in (None, ""):
+            yield Problem(
+                entry.where("validations", index),
+                f"validations[{index}] states no severity, which is read as warning",
+                f"severities: {', '.join(SEVERITIES)}",
+            )
+        elif isinstance(severity, str) and severity.lower() not in SEVERITIES:
             near = nearest(severity.lower(), list(SEVERITIES))
             yield Problem(
                 entry.where("validations", index, "severity"),
