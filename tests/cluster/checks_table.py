@@ -30,7 +30,7 @@ FAIL: Final = "fail"
 SKIP: Final = "skip"
 COULD_NOT_TELL: Final = "could-not-tell"
 OUTCOMES: Final = (PASS, FAIL, SKIP, COULD_NOT_TELL)
-PHASES: Final = ("deployment", "conformance")
+PHASES: Final = ("deployment", "conformance", "performance")
 _OUTCOME_NAMES: Final = {
     "PASS": PASS,
     "FAIL": FAIL,

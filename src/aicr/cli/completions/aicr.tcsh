@@ -8,21 +8,21 @@
 
 
 complete aicr \
+        'c/--format=/(yaml json table)/' \
+        'c/-t=/(yaml json table)/' \
+        'c/--config=/f/' \
+        'c/--os=/(amazonlinux cos ol rhel talos ubuntu)/' \
         'c/--service=/(aks bcm eks generic gke k0s kind lke metal3 ocp oke rke2)/' \
         'c/--accelerator=/(a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200)/' \
         'c/--gpu=/(a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200)/' \
         'c/--intent=/(inference training)/' \
-        'c/--os=/(amazonlinux cos ol rhel talos ubuntu)/' \
         'c/--platform=/(dynamo kubeflow nim runai slurm)/' \
         'c/--criteria=/f/' \
         'c/--snapshot=/f/' \
         'c/-s=/f/' \
         'c/--data=/d/' \
-        'c/--config=/f/' \
         'c/--output=/f/' \
         'c/-o=/f/' \
-        'c/--format=/(yaml json table)/' \
-        'c/-t=/(yaml json table)/' \
         'c/--graph=/(mermaid svg)/' \
         'c/--format=/(table json yaml)/' \
         'c/-t=/(table json yaml)/' \
@@ -42,23 +42,23 @@ complete aicr \
         'c/--from=/f/' \
         'c/-f=/f/' \
         'c/--to=/f/' \
-        'c/--/(accelerated-node-selector accelerated-node-toleration accelerator alone app-name assume-yes attest baseline ca-file certificate-identity-regexp certificate-oidc-issuer chart-dir check cli-version-constraint config criteria criteria-strict data debug deployer dra-eviction-node-label dynamic fail-on-drift fail-on-error fleet-mode fleet-workspace flux-namespace flux-oci-source-name format from full gke-tcpxo-interfaces gpu graph help identity-token ignore image-refs insecure-ignore-tlog insecure-tls intent key kubeconfig list-rules min-trust-level mirror no-criteria-strict no-health nodes os output plain-http platform profile readiness-hooks recipe repo require-creator rule running runtime-inventory selector serial service set set-file set-json shared-storage-class signing-key skip-health slurm-accounting-mode snapshot storage-class strict system-node-selector system-node-toleration target target-revision terraform-child-module terraform-cluster-rollover to trust-root validate vendor-charts version workload-gate workload-selector write yes)/' \
-        'c/-/(- b d f h o r s t)/' \
+        'c/--/(absent-grace accelerated-node-selector accelerated-node-toleration accelerator agent aks-gpu-pools all allow-mutable-validator-tags alone app-name assume-yes attempts attest backend baseline binary bom bundle ca-file cert-dir certificate-identity-regexp certificate-oidc-issuer chart-dir check cli-version-constraint cncf-submission config context count criteria criteria-strict data debug deployer discovery dra-eviction-node-label drain-seconds dynamic emit-attestation evidence-dir expected-identity-regexp expected-issuer fabric fail-fast fail-on-drift fail-on-error feature file fleet-mode fleet-workspace flux-namespace flux-oci-source-name format from full gang gang-dir gang-timeout gke-gpu-pools gke-tcpxo-interfaces gpu graph help host hostengine identity-token ignore image image-pull-secret image-refs insecure-ignore-tlog insecure-tls intent interval iterations job-name key kubeconfig level limits list-rules max-nodes-per-entry max-wait metrics-port min-trust-level mirror namespace no-cleanup no-cluster no-criteria-strict no-health no-rekor no-sign no-warnings node node-selector nodes oidc-device-flow oke-addons os output parallel partial phase plain-http platform pod pointers-dir poll-interval port print privileged processes profile push readiness-hooks recipe repo report requests require-creator require-gpu rule runner running runtime-class runtime-inventory selector serial service service-account-name set set-file set-json shared-storage-class show signing-key size-mb sizes skip-bandwidth-check skip-check skip-health slurm-accounting-mode snapshot socket stability-window storage-class strategy strict system-node-selector system-node-toleration target target-revision template terraform-child-module terraform-cluster-rollover threshold timeout to token-file toleration trust-root validate vendor-charts version watch workload-gate workload-selector write yes)/' \
+        'c/-/(- b d f h k n o r s t w y)/' \
+        'n/--format/(yaml json table)/' \
+        'n/-t/(yaml json table)/' \
+        'n/--config/f/' \
+        'n/--os/(amazonlinux cos ol rhel talos ubuntu)/' \
         'n/--service/(aks bcm eks generic gke k0s kind lke metal3 ocp oke rke2)/' \
         'n/--accelerator/(a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200)/' \
         'n/--gpu/(a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200)/' \
         'n/--intent/(inference training)/' \
-        'n/--os/(amazonlinux cos ol rhel talos ubuntu)/' \
         'n/--platform/(dynamo kubeflow nim runai slurm)/' \
         'n/--criteria/f/' \
         'n/--snapshot/f/' \
         'n/-s/f/' \
         'n/--data/d/' \
-        'n/--config/f/' \
         'n/--output/f/' \
         'n/-o/f/' \
-        'n/--format/(yaml json table)/' \
-        'n/-t/(yaml json table)/' \
         'n/--graph/(mermaid svg)/' \
         'n/--format/(table json yaml)/' \
         'n/-t/(table json yaml)/' \
@@ -78,10 +78,10 @@ complete aicr \
         'n/--from/f/' \
         'n/-f/f/' \
         'n/--to/f/' \
-        'p/1/(recipe query explain bundle verify pull diff upgrade-check bom mirror migrate lint schema cluster completion version)/' \
+        'p/1/(snapshot recipe query explain bundle validate evidence verify pull diff upgrade-check bom mirror migrate preflight lint schema checks check-health gate doctor cluster completion version)/' \
         'n/recipe/(list)/' \
         'n/diff/f/' \
         'n/migrate/f/' \
         'n/completion/(bash zsh fish tcsh)/' \
-        'p@3@`set cmd=($COMMAND_LINE "" "" "" "" "" "" "" "" ""); if ( $#cmd >= 2 && ("$cmd[2]" == "mirror") ) echo list rewrite check`@' \
+        'p@3@`set cmd=($COMMAND_LINE "" "" "" "" "" "" "" "" ""); if ( $#cmd >= 2 && ("$cmd[2]" == "evidence") ) echo verify publish; if ( $#cmd >= 2 && ("$cmd[2]" == "mirror") ) echo list rewrite check; if ( $#cmd >= 2 && ("$cmd[2]" == "preflight") ) echo serve config inject explain gangs run thresholds probe connector; if ( $#cmd >= 2 && ("$cmd[2]" == "checks") ) echo list show`@' \
         'p/*/()/'

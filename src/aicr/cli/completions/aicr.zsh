@@ -12,22 +12,46 @@ _shtab_aicr_commands() {
   local _commands=(
     bom:'list components, charts and container images'
     bundle:'make a deployable bundle from a recipe'
+    check-health:'run health checks of components on a cluster'
+    checks:'say which checks there are and what they do'
     cluster:'keep a Kubernetes cluster with GPU nodes to try things on'
     completion:'print a shell completion script'
     diff:'compare two recipes, bundles or snapshots by meaning'
+    doctor:'say what keeps each command from working here'
+    evidence:'verify and publish evidence of validated recipes'
     explain:'say where a part of a recipe comes from'
+    gate:'wait until readiness tests have passed for a while'
     lint:'judge a data directory, or the built-in catalogue'
     migrate:'bring files that v0.11.1 wrote up to date'
     mirror:'prepare an air-gapped installation'
+    preflight:'check GPUs in a pod before its workload starts'
     pull:'fetch a bundle from a registry'
     query:'print one value of a hydrated recipe'
     recipe:'resolve criteria to a recipe'
     schema:'print the JSON Schema of a kind of document'
+    snapshot:'measure a machine or a cluster'
     upgrade-check:'say what an upgrade asks for'
+    validate:'hold a cluster against a recipe: run its checks'
     verify:'check that a bundle is whole and signed by whom you expect'
     version:'print the version'
   )
   _describe 'aicr commands' _commands
+}
+
+_shtab_aicr_checks_commands() {
+  local _commands=(
+    list:'list the checks that a recipe can declare'
+    show:'say what one check does'
+  )
+  _describe 'aicr checks commands' _commands
+}
+
+_shtab_aicr_evidence_commands() {
+  local _commands=(
+    publish:'push evidence to a registry and sign it'
+    verify:'say whether evidence is valid and by whom'
+  )
+  _describe 'aicr evidence commands' _commands
 }
 
 _shtab_aicr_mirror_commands() {
@@ -37,6 +61,21 @@ _shtab_aicr_mirror_commands() {
     rewrite:'print overrides that use a mirror'
   )
   _describe 'aicr mirror commands' _commands
+}
+
+_shtab_aicr_preflight_commands() {
+  local _commands=(
+    config:'judge the webhook'"'"'s configuration'
+    connector:'show the health events of checks'
+    explain:'say why a pod gets checks or not'
+    gangs:'list gangs, their members and who is missing'
+    inject:'print a pod with its checks'
+    probe:'ask a running webhook for one decision'
+    run:'run a check on the GPUs of this machine'
+    serve:'run the admission webhook'
+    thresholds:'list bandwidths on record'
+  )
+  _describe 'aicr preflight commands' _commands
 }
 
 _shtab_aicr_recipe_commands() {
@@ -119,6 +158,52 @@ _shtab_aicr_bundle_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_aicr_bundle_defaults_added=0
 
+_shtab_aicr_check_health_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--all[check every component that has a health check]"
+  {--recipe,-r}"[check the components of this recipe]:FILE:_files"
+  "--data[directory laid over the built-in catalogue]:DIR:_files -/"
+  {--namespace,-n}"[where to look for what names no namespace (default\: in all)]:NAME:"
+  "--timeout[time for each component, from its start (7m30s)]:DURATION:"
+  "--poll-interval[time between two looks (2s)]:DURATION:"
+  "--kubeconfig[the cluster (default\: KUBECONFIG)]:FILE:"
+  "--context[context of the kubeconfig]:NAME:"
+  {--output,-o}"[write to a file]:FILE:"
+  {--format,-t}"[table (default), json or yaml]:NAME:(yaml json table)"
+  "(*)::whose health to check:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_check_health_defaults_added=0
+
+_shtab_aicr_checks_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  ":see below:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_checks_defaults_added=0
+
+_shtab_aicr_checks_list_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--phase[deployment, conformance or performance]:NAME:"
+  {--format,-t}"[table (default), json or markdown]:NAME:(yaml json table)"
+  {--output,-o}"[write to a file]:FILE:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_checks_list_defaults_added=0
+
+_shtab_aicr_checks_show_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  {--format,-t}"[markdown (default), json or yaml]:NAME:(yaml json table)"
+  {--output,-o}"[write to a file]:FILE:"
+  ":of the check:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_checks_show_defaults_added=0
+
 _shtab_aicr_cluster_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--nodes[hollow GPU nodes, whose pods only seem to run (4)]:N:"
@@ -153,6 +238,61 @@ _shtab_aicr_diff_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_aicr_diff_defaults_added=0
+
+_shtab_aicr_doctor_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  {--kubeconfig,-k}"[kubeconfig (KUBECONFIG)]:FILE:"
+  "--context[context of the kubeconfig]:NAME:"
+  {--output,-o}"[write to a file]:FILE:"
+  {--format,-t}"[table (default), json or yaml]:NAME:(yaml json table)"
+  "(*)::commands to look at (all):"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_doctor_defaults_added=0
+
+_shtab_aicr_evidence_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  ":see below:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_evidence_defaults_added=0
+
+_shtab_aicr_evidence_publish_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--push[oci\:\/\/HOST\[\:PORT\]\/REPOSITORY\[\:TAG\]]:REF:"
+  "--pointers-dir[root of a repository to put the pointer into as well]:DIR:"
+  "--signing-key[private key (PEM)\; without it, through sigstore]:FILE:"
+  "--identity-token[identity to sign with\; better in COSIGN_IDENTITY_TOKEN]:TOKEN:"
+  "--no-sign[push only]"
+  "--oidc-device-flow[log in with a code on another device]"
+  {--yes,-y,--assume-yes}"[agree that signing names you]"
+  "--plain-http[reach the registry without TLS]"
+  "--insecure-tls[do not check the registry\'s certificate]"
+  "--ca-file[PEM file of authorities to believe]:FILE:"
+  ":the evidence:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_evidence_publish_defaults_added=0
+
+_shtab_aicr_evidence_verify_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--key[public key (PEM) of the signer]:FILE:"
+  {--certificate-identity-regexp,--expected-identity-regexp}"[anchored pattern of the signer\'s identity]:PATTERN:"
+  {--certificate-oidc-issuer,--expected-issuer}"[who must have vouched for it (with a pattern, default\: GitHub Actions)]:URL:"
+  "--trust-root[sigstore trusted_root.json to use]:FILE:"
+  "--no-rekor[with --key\: accepted for old scripts\; key signatures here are in no log]"
+  {--format,-t}"[text (default) or json]:NAME:(yaml json table)"
+  "--plain-http[reach the registry without TLS]"
+  "--insecure-tls[do not check the registry\'s certificate]"
+  "--ca-file[PEM file of authorities to believe]:FILE:"
+  ":what to verify:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_evidence_verify_defaults_added=0
 
 _shtab_aicr_explain_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -192,6 +332,22 @@ _shtab_aicr_explain_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_aicr_explain_defaults_added=0
+
+_shtab_aicr_gate_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--bundle[folder with a test for each component]:DIR:"
+  {--namespace,-n}"[where to look for what names no namespace]:NAME:"
+  "--timeout[time for one evaluation (2m)]:DURATION:"
+  "--poll-interval[time between two evaluations (10s)]:DURATION:"
+  "--stability-window[how long all must pass (30s)]:DURATION:"
+  "--max-wait[when to give up\; 0 is never (1h30m)]:DURATION:"
+  "--absent-grace[how long one evaluation waits for an object or kind that is not there (30s)]:DURATION:"
+  "--kubeconfig[the cluster (default\: that of the pod)]:FILE:"
+  "--context[context of the kubeconfig]:NAME:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_gate_defaults_added=0
 
 _shtab_aicr_lint_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -261,6 +417,140 @@ _shtab_aicr_mirror_rewrite_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_aicr_mirror_rewrite_defaults_added=0
+
+_shtab_aicr_preflight_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  ":a sub-command:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_preflight_defaults_added=0
+
+_shtab_aicr_preflight_config_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--no-warnings[exit 0 also when there are warnings]"
+  ":what to do:"
+  ":the file, or -:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_preflight_config_defaults_added=0
+
+_shtab_aicr_preflight_connector_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--print[print each event (needed)]"
+  "--socket[where to listen (\/var\/run\/nvsentinel.sock)]:PATH:"
+  {--format,-t}"[text (default), or json\: one event a line]:FORMAT:(yaml json table)"
+  "--count[end after so many events]:N:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_preflight_connector_defaults_added=0
+
+_shtab_aicr_preflight_explain_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  {--file,-f}"[pod or workload, or -]:FILE:"
+  "--config[configuration file of the webhook (default\: the chart\'s defaults)]:FILE:"
+  {--namespace,-n}"[namespace, if the pod names none]:NAME:"
+  {--output,-o}"[write to a file]:FILE:"
+  {--format,-t}"[text (default), json or yaml]:NAME:(yaml json table)"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_preflight_explain_defaults_added=0
+
+_shtab_aicr_preflight_gangs_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  {--namespace,-n}"[only this namespace (default\: all)]:NAME:"
+  "--gang[only the gang with this id]:ID:"
+  {--watch,-w}"[go on and show changes]"
+  "--discovery[print the gangDiscovery block of a scheduler]:NAME:"
+  "--kubeconfig[the cluster (default\: KUBECONFIG)]:FILE:"
+  "--context[context of the kubeconfig]:NAME:"
+  {--format,-t}"[table (default), json or yaml]:NAME:(yaml json table)"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_preflight_gangs_defaults_added=0
+
+_shtab_aicr_preflight_inject_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  {--file,-f}"[pod or workload, or -]:FILE:"
+  "--config[configuration file of the webhook (default\: the chart\'s defaults)]:FILE:"
+  {--namespace,-n}"[namespace, if the pod names none]:NAME:"
+  "--show[pod (default) or patch]:WHAT:"
+  {--output,-o}"[write to a file]:FILE:"
+  {--format,-t}"[yaml (default) or json]:NAME:(yaml json table)"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_preflight_inject_defaults_added=0
+
+_shtab_aicr_preflight_probe_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--ca-file[certificate authority to trust, PEM]:FILE:"
+  "--timeout[how long to wait for the answer (10)]:SECONDS:"
+  ":https address of the webhook:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_preflight_probe_defaults_added=0
+
+_shtab_aicr_preflight_run_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--hostengine[dcgm-diag\: comma list, tried in order]:ADDRESSES:"
+  "--level[dcgm-diag\: 1 short, 2 medium (default), 3 long, 4 xlong]:N:"
+  "--attempts[dcgm-diag\: attempts on a DCGM status (10)]:N:"
+  "--interval[dcgm-diag\: pause between attempts (10)]:SECONDS:"
+  "--threshold[least bus bandwidth (loopback 150, all-reduce 100)]:GB/s:"
+  "--size-mb[nccl-loopback\: message size in MiB (256)]:N:"
+  "--binary[nccl-loopback\: all_reduce_perf of nccl-tests]:FILE:"
+  "--skip-bandwidth-check[nccl-\…\: pass whatever bandwidth was measured]"
+  "--sizes[nccl-allreduce\: message sizes (4G,8G)]:LIST:"
+  "--iterations[nccl-allreduce\: timed iterations a size (20)]:N:"
+  "--processes[nccl-allreduce\: workers here (one a GPU)]:N:"
+  "--backend[nccl-allreduce\: nccl (default), or gloo without GPUs]:NAME:"
+  "--gang-dir[nccl-allreduce\: files of the gang\'s ConfigMap]:DIR:"
+  "--gang-timeout[nccl-allreduce\: wait for the gang (600)]:SECONDS:"
+  "--pod[nccl-allreduce\: which member of the gang this is]:NAME:"
+  "--socket[send events to the platform connector there]:PATH:"
+  "--node[name of the node in events (this host\'s)]:NAME:"
+  "--strategy[EXECUTE_REMEDIATION (default), STORE_ONLY, \…]:NAME:"
+  "--token-file[bearer token for the connector]:FILE:"
+  {--format,-t}"[text (default), json or yaml]:FORMAT:(yaml json table)"
+  {--output,-o}"[write here instead of to stdout]:FILE:"
+  ":dcgm-diag or nccl-loopback or nccl-allreduce:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_preflight_run_defaults_added=0
+
+_shtab_aicr_preflight_serve_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--port[HTTPS port (8443)]:N:"
+  "--host[address to listen on (all)]:ADDRESS:"
+  "--metrics-port[0 for none (8080)]:N:"
+  "--cert-dir[directory with tls.crt and tls.key (\/certs)]:DIR:"
+  "--config[configuration file (\/etc\/preflight\/config.yaml)]:FILE:"
+  "--drain-seconds[see below\; 0 to end at once (5)]:N:"
+  "--kubeconfig[kubeconfig, outside a cluster]:FILE:"
+  "--context[context of the kubeconfig]:NAME:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_preflight_serve_defaults_added=0
+
+_shtab_aicr_preflight_thresholds_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--check[only nccl-loopback or nccl-allreduce]:NAME:"
+  "--fabric[only this fabric, for example efa]:NAME:"
+  "--gpu[only this GPU, for example h100]:NAME:"
+  {--format,-t}"[table (default), json or yaml]:FORMAT:(yaml json table)"
+  {--output,-o}"[write here instead of to stdout]:FILE:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_preflight_thresholds_defaults_added=0
 
 _shtab_aicr_pull_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -352,6 +642,41 @@ _shtab_aicr_schema_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_aicr_schema_defaults_added=0
 
+_shtab_aicr_snapshot_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  {--output,-o}"[write to a file, or to cm\:\/\/NAMESPACE\/NAME]:FILE:"
+  {--format,-t}"[yaml (default), json or table]:NAME:(yaml json table)"
+  "--template[render this Jinja2 template instead of a format]:FILE:"
+  "--config[AICRConfig file\; flags win]:FILE:_files"
+  "--partial[take what can be had, and list what is missing]"
+  "--require-gpu[fail if there is no GPU\; the agent asks for one]"
+  "--os[operating system of the node, if it is talos]:NAME:(amazonlinux cos ol rhel talos ubuntu)"
+  "--max-nodes-per-entry[names in a list of nodes before it is cut (all)]:N:"
+  "--oke-addons[what oci ce cluster list-addons --all --output json printed]:FILE:"
+  "--aks-gpu-pools[what az aks nodepool list -o json printed]:FILE:"
+  "--gke-gpu-pools[what gcloud container node-pools list --format\=json printed]:FILE:"
+  {--kubeconfig,-k}"[kubeconfig (KUBECONFIG)]:FILE:"
+  "--context[context of the kubeconfig]:NAME:"
+  "--no-cluster[measure this machine alone]"
+  "--agent[measure through a Job on a node of the cluster]"
+  {--namespace,-n}"[where it runs (default)]:NAME:"
+  "--image[its image]:IMAGE:"
+  "*--image-pull-secret[secret of that namespace\; repeatable]:NAME:"
+  "--job-name[prefix of the Job\'s name (aicr)]:NAME:"
+  "--service-account-name[use this account if it exists, else a prefix (aicr)]:NAME:"
+  "*--node-selector[label of its node\; repeatable]:KEY=VALUE:"
+  "*--toleration[taint that it tolerates (all)\; repeatable]:KEY=VALUE:EFFECT:"
+  "--runtime-class[runtime class, to see GPUs without one]:NAME:"
+  "--requests[cpu\=100m,memory\=256Mi]:LIST:"
+  "--limits[cpu\=1,memory\=1Gi]:LIST:"
+  "--privileged[false\: without the node\'s files, for restricted namespaces (true)]:BOOL:"
+  "--timeout[until the snapshot is there (5m)]:DURATION:"
+  "--no-cleanup[leave Job and roles in place]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_snapshot_defaults_added=0
+
 _shtab_aicr_upgrade_check_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   {--from,-f}"[recipe or bundle that runs now]:FILE|DIR:_files"
@@ -365,6 +690,56 @@ _shtab_aicr_upgrade_check_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_aicr_upgrade_check_defaults_added=0
+
+_shtab_aicr_validate_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  {--recipe,-r}"[file, http(s) address or cm\:\/\/NAMESPACE\/NAME (required)]:FILE:_files"
+  {--snapshot,-s}"[likewise\; without it an agent takes one]:FILE:_files"
+  "--config[AICRConfig file with values for flags that are not given]:FILE:_files"
+  "--data[directory laid over the built-in catalogue]:DIR:_files -/"
+  "--kubeconfig[which cluster\; default as kubectl\: KUBECONFIG, in-cluster]:FILE:"
+  "*--phase[deployment, conformance, performance or all (all)]:NAME:"
+  "*--skip-check[withhold a declared check from this run]:NAME:"
+  "--runner[job\: in the cluster (default)\; local\: processes here]:HOW:"
+  "--no-cluster[gates and constraints only\: nothing is contacted]"
+  "--parallel[checks at once in deployment and conformance (1)]:N:"
+  "--fail-on-error[exit 8 when a check failed (true)\; readiness is not covered and always ends the run]:true|false:"
+  "--fail-fast[stop after the first phase that failed]"
+  "--strict[a declared check that was skipped fails the run]"
+  {--namespace,-n}"[of Jobs and their documents (aicr-validation)]:NAME:"
+  "*--image-pull-secret[of the agent and the checks]:NAME:"
+  "*--node-selector[of the agent and of checks\' workloads]:K=V:"
+  "*--toleration[likewise\; \* tolerates everything]:K=V:EFFECT:"
+  "--no-cleanup[keep Jobs, access rights and documents to look at]"
+  "--image[of the agent, not of checks]:NAME:"
+  "--job-name[of its Job (aicr-validate)]:PREFIX:"
+  "--service-account-name[used as it is if it exists (aicr)]:NAME:"
+  "--timeout[for the snapshot\; checks have their own (5m)]:DURATION:"
+  "--require-gpu[give the agent a GPU]"
+  "--oke-addons[merge a dump of OKE into the snapshot]:FILE:"
+  "--aks-gpu-pools[merge a dump of AKS into the snapshot]:FILE:"
+  "--gke-gpu-pools[merge a dump of GKE into the snapshot]:FILE:"
+  {--output,-o}"[the report (CTRF, JSON)\; default\: stdout]:FILE:"
+  "--report[the report as one HTML page]:FILE:"
+  "--evidence-dir[write CNCF conformance pages]:DIR:"
+  "--cncf-submission[collect evidence by behaviour instead of checks]"
+  "*"{--feature,-f}"[of the submission\; default\: all]:NAME:"
+  "--emit-attestation[write a bundle of recipe evidence]:DIR:"
+  "--full[do not redact it]"
+  "--allow-mutable-validator-tags[such evidence is to be thrown away]"
+  "--bom[a CycloneDX bill of materials made before]:FILE:"
+  "--push[push the bundle to a registry and sign it]:REF:"
+  "--no-sign[push without signing]"
+  "--plain-http[the registry speaks HTTP]"
+  "--insecure-tls[do not check the registry\'s certificate]"
+  "--signing-key[private key (PEM) to sign with]:FILE:"
+  "--identity-token[OIDC token to sign with]:TOKEN:"
+  "--oidc-device-flow[log in with a code on another device]"
+  {--yes,-y}"[do not ask before signing]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_aicr_validate_defaults_added=0
 
 _shtab_aicr_verify_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -412,20 +787,76 @@ _shtab_aicr() {
       case $line[1] in
         bom) _arguments -C -s $_shtab_aicr_bom_options ;;
         bundle) _arguments -C -s $_shtab_aicr_bundle_options ;;
+        check-health) _arguments -C -s $_shtab_aicr_check_health_options ;;
+        checks) _shtab_aicr_checks ;;
         cluster) _arguments -C -s $_shtab_aicr_cluster_options ;;
         completion) _arguments -C -s $_shtab_aicr_completion_options ;;
         diff) _arguments -C -s $_shtab_aicr_diff_options ;;
+        doctor) _arguments -C -s $_shtab_aicr_doctor_options ;;
+        evidence) _shtab_aicr_evidence ;;
         explain) _arguments -C -s $_shtab_aicr_explain_options ;;
+        gate) _arguments -C -s $_shtab_aicr_gate_options ;;
         lint) _arguments -C -s $_shtab_aicr_lint_options ;;
         migrate) _arguments -C -s $_shtab_aicr_migrate_options ;;
         mirror) _shtab_aicr_mirror ;;
+        preflight) _shtab_aicr_preflight ;;
         pull) _arguments -C -s $_shtab_aicr_pull_options ;;
         query) _arguments -C -s $_shtab_aicr_query_options ;;
         recipe) _shtab_aicr_recipe ;;
         schema) _arguments -C -s $_shtab_aicr_schema_options ;;
+        snapshot) _arguments -C -s $_shtab_aicr_snapshot_options ;;
         upgrade-check) _arguments -C -s $_shtab_aicr_upgrade_check_options ;;
+        validate) _arguments -C -s $_shtab_aicr_validate_options ;;
         verify) _arguments -C -s $_shtab_aicr_verify_options ;;
         version) _arguments -C -s $_shtab_aicr_version_options ;;
+      esac
+  esac
+}
+
+_shtab_aicr_checks() {
+  local context state line curcontext="$curcontext" one_or_more='(*)' remainder='(-)*:' default='*::: :->checks'
+
+  # Add default positional/remainder specs only if none exist, and only once per session
+  if (( ! _shtab_aicr_checks_defaults_added )); then
+    if (( ${_shtab_aicr_checks_options[(I)${(q)one_or_more}*]} +          ${_shtab_aicr_checks_options[(I)${(q)remainder}*]} +          ${_shtab_aicr_checks_options[(I)${(q)default}]} == 0 )); then
+      _shtab_aicr_checks_options+=(': :_shtab_aicr_checks_commands' '*::: :->checks')
+    fi
+    _shtab_aicr_checks_defaults_added=1
+  fi
+  _arguments -C -s $_shtab_aicr_checks_options
+
+  case $state in
+    checks)
+      words=($line[1] "${words[@]}")
+      (( CURRENT += 1 ))
+      curcontext="${curcontext%:*:*}:_shtab_aicr_checks-$line[1]:"
+      case $line[1] in
+        list) _arguments -C -s $_shtab_aicr_checks_list_options ;;
+        show) _arguments -C -s $_shtab_aicr_checks_show_options ;;
+      esac
+  esac
+}
+
+_shtab_aicr_evidence() {
+  local context state line curcontext="$curcontext" one_or_more='(*)' remainder='(-)*:' default='*::: :->evidence'
+
+  # Add default positional/remainder specs only if none exist, and only once per session
+  if (( ! _shtab_aicr_evidence_defaults_added )); then
+    if (( ${_shtab_aicr_evidence_options[(I)${(q)one_or_more}*]} +          ${_shtab_aicr_evidence_options[(I)${(q)remainder}*]} +          ${_shtab_aicr_evidence_options[(I)${(q)default}]} == 0 )); then
+      _shtab_aicr_evidence_options+=(': :_shtab_aicr_evidence_commands' '*::: :->evidence')
+    fi
+    _shtab_aicr_evidence_defaults_added=1
+  fi
+  _arguments -C -s $_shtab_aicr_evidence_options
+
+  case $state in
+    evidence)
+      words=($line[1] "${words[@]}")
+      (( CURRENT += 1 ))
+      curcontext="${curcontext%:*:*}:_shtab_aicr_evidence-$line[1]:"
+      case $line[1] in
+        publish) _arguments -C -s $_shtab_aicr_evidence_publish_options ;;
+        verify) _arguments -C -s $_shtab_aicr_evidence_verify_options ;;
       esac
   esac
 }
@@ -451,6 +882,37 @@ _shtab_aicr_mirror() {
         check) _arguments -C -s $_shtab_aicr_mirror_check_options ;;
         list) _arguments -C -s $_shtab_aicr_mirror_list_options ;;
         rewrite) _arguments -C -s $_shtab_aicr_mirror_rewrite_options ;;
+      esac
+  esac
+}
+
+_shtab_aicr_preflight() {
+  local context state line curcontext="$curcontext" one_or_more='(*)' remainder='(-)*:' default='*::: :->preflight'
+
+  # Add default positional/remainder specs only if none exist, and only once per session
+  if (( ! _shtab_aicr_preflight_defaults_added )); then
+    if (( ${_shtab_aicr_preflight_options[(I)${(q)one_or_more}*]} +          ${_shtab_aicr_preflight_options[(I)${(q)remainder}*]} +          ${_shtab_aicr_preflight_options[(I)${(q)default}]} == 0 )); then
+      _shtab_aicr_preflight_options+=(': :_shtab_aicr_preflight_commands' '*::: :->preflight')
+    fi
+    _shtab_aicr_preflight_defaults_added=1
+  fi
+  _arguments -C -s $_shtab_aicr_preflight_options
+
+  case $state in
+    preflight)
+      words=($line[1] "${words[@]}")
+      (( CURRENT += 1 ))
+      curcontext="${curcontext%:*:*}:_shtab_aicr_preflight-$line[1]:"
+      case $line[1] in
+        config) _arguments -C -s $_shtab_aicr_preflight_config_options ;;
+        connector) _arguments -C -s $_shtab_aicr_preflight_connector_options ;;
+        explain) _arguments -C -s $_shtab_aicr_preflight_explain_options ;;
+        gangs) _arguments -C -s $_shtab_aicr_preflight_gangs_options ;;
+        inject) _arguments -C -s $_shtab_aicr_preflight_inject_options ;;
+        probe) _arguments -C -s $_shtab_aicr_preflight_probe_options ;;
+        run) _arguments -C -s $_shtab_aicr_preflight_run_options ;;
+        serve) _arguments -C -s $_shtab_aicr_preflight_serve_options ;;
+        thresholds) _arguments -C -s $_shtab_aicr_preflight_thresholds_options ;;
       esac
   esac
 }
