@@ -161,7 +161,7 @@ def examine(directory: str) -> tuple[list[str], bytes, list[str]]:
         return [f"{CHECKSUMS}: {fault}"], b"", []
     listed, problems = parse(data)
     seen: set[str] = set()
-    for path, kind in _walk(directory, "", problems):
+    for path, kind in walk(directory, "", problems):
         if kind != "file":
             problems.append(f"{path}: {kind}")
             seen.add(path)
@@ -192,7 +192,7 @@ def examine_files(files: Mapping[str, bytes | tuple[bytes, int]]) -> list[str]:
     return sorted(problems)
 
 
-def _walk(root: str, inside: str, problems: list[str]) -> Iterator[tuple[str, str]]:
+def walk(root: str, inside: str, problems: list[str]) -> Iterator[tuple[str, str]]:
     """(relative path, "file" or what is wrong with it) of all below *inside*, links not
     followed."""
     try:
@@ -208,7 +208,7 @@ def _walk(root: str, inside: str, problems: list[str]) -> Iterator[tuple[str, st
         if entry.is_symlink():
             yield path, "symbolic link"
         elif entry.is_dir(follow_symlinks=False):
-            yield from _walk(root, path, problems)
+            yield from walk(root, path, problems)
         elif entry.is_file(follow_symlinks=False):
             yield path, "file"
         else:

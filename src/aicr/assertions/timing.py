@@ -7,11 +7,10 @@ Source: validators spec 8.4, 8.5 and 11; decisions 67 and 68.
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 
-from aicr.errors import invalid
+from aicr.kube import timeouts
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +26,7 @@ class Timing:
 
     def scaled(self, factor: float) -> Timing:
         """The same times, each multiplied by *factor*; INVALID_REQUEST if it is not positive."""
-        if not (factor > 0 and math.isfinite(factor)):
-            raise invalid(f"a timeout factor must be a positive number, not {factor!r}")
-        return replace(
-            self, **{each.name: getattr(self, each.name) * factor for each in fields(self)}
-        )
+        return timeouts.scaled(self, factor)
 
 
 def _loop_time() -> float:

@@ -7,9 +7,9 @@ the caller's ``--timeout``. Tests shorten all by ``AICR_TIMEOUT_FACTOR``. It mus
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 
-from aicr.kube.timeouts import Timeouts
+from aicr.kube import timeouts
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +33,9 @@ class Limits:
 
     def scaled(self, factor: float) -> Limits:
         """The same times, each multiplied by *factor*."""
-        return replace(self, **{one.name: getattr(self, one.name) * factor for one in fields(self)})
+        return timeouts.scaled(self, factor)
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Limits:
         """The defaults, scaled by ``AICR_TIMEOUT_FACTOR``; INVALID_REQUEST if that is no number."""
-        factor = Timeouts.from_environment(environ).request / Timeouts().request
-        return cls() if factor == 1 else cls().scaled(factor)
+        return cls().scaled(timeouts.factor_of(environ))

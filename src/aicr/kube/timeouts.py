@@ -7,10 +7,16 @@ all of them by one factor; the defaults themselves are asserted. It must not kno
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aicr.errors import invalid
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    Times = TypeVar("Times", bound=DataclassInstance)
 
 FACTOR_VARIABLE = "AICR_TIMEOUT_FACTOR"
 
@@ -48,23 +54,47 @@ class Timeouts:
 
     def scaled(self, factor: float) -> Timeouts:
         """The same times, each multiplied by *factor*; INVALID_REQUEST if it is not positive."""
-        if not (factor > 0 and math.isfinite(factor)):
-            raise invalid(f"a timeout factor must be a positive number, not {factor!r}")
-        values = {field.name: getattr(self, field.name) * factor for field in fields(self)}
-        return replace(self, **values)
+        return scaled(self, factor)
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Timeouts:
         """The defaults, scaled by ``AICR_TIMEOUT_FACTOR`` if it is set (tests, slow links)."""
-        text = environ.get(FACTOR_VARIABLE, "").strip()
-        if not text:
-            return cls()
-        try:
-            factor = float(text)
-        except ValueError as error:
-            raise invalid(
-                f"{FACTOR_VARIABLE} must be a positive number, not {text!r}",
-                where=FACTOR_VARIABLE,
-                hint=f"{FACTOR_VARIABLE}=1 keeps the defaults",
-            ) from error
-        return cls().scaled(factor)
+        return cls().scaled(factor_of(environ))
+
+
+def scaled(times: Times, factor: float, *, keep: Collection[str] = ()) -> Times:
+    """A dataclass of waiting times with each multiplied by *factor*, those of inner ones too.
+
+    Args:
+        times: fields are numbers, or dataclasses of such.
+        factor: a positive number.
+        keep: fields that stay as they are.
+
+    Raises:
+        AicrError: INVALID_REQUEST for a factor that is not positive and finite.
+    """
+    if not (factor > 0 and math.isfinite(factor)):
+        raise invalid(f"a timeout factor must be a positive number, not {factor!r}")
+    changes: dict[str, Any] = {}
+    for field in fields(times):
+        value = getattr(times, field.name)
+        if field.name not in keep:
+            changes[field.name] = (
+                value * factor if isinstance(value, int | float) else scaled(value, factor)
+            )
+    return replace(times, **changes)
+
+
+def factor_of(environ: Mapping[str, str]) -> float:
+    """The number in ``AICR_TIMEOUT_FACTOR``, 1 if it is not set; INVALID_REQUEST if it is none."""
+    text = environ.get(FACTOR_VARIABLE, "").strip()
+    if not text:
+        return 1.0
+    try:
+        return float(text)
+    except ValueError as error:
+        raise invalid(
+            f"{FACTOR_VARIABLE} must be a positive number, not {text!r}",
+            where=FACTOR_VARIABLE,
+            hint=f"{FACTOR_VARIABLE}=1 keeps the defaults",
+        ) from error

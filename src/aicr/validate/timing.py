@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 
-from aicr.kube.timeouts import Timeouts
+from aicr.kube import timeouts
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,7 @@ class Timing:
 
     def scaled(self, factor: float) -> Timing:
         """The same times, each but the life of a finished Job multiplied by *factor*."""
-        values = {
-            field.name: getattr(self, field.name) * factor
-            for field in fields(self)
-            if field.name != "job_ttl"
-        }
-        return replace(self, **values)
+        return timeouts.scaled(self, factor, keep=("job_ttl",))
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Timing:
@@ -58,8 +53,7 @@ class Timing:
         Raises:
             AicrError: INVALID_REQUEST for a factor that is no positive number.
         """
-        whole = Timeouts()
-        return cls().scaled(Timeouts.from_environment(environ).request / whole.request)
+        return cls().scaled(timeouts.factor_of(environ))
 
     def wait_seconds(self, budget: float) -> float:
         """How long a check with a budget of so many seconds is waited for."""

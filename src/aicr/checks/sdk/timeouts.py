@@ -9,11 +9,10 @@ Source: validators spec 11 and 3.5, decisions 14 and 67.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from dataclasses import dataclass, field
 
 from aicr.assertions.timing import Timing
-from aicr.kube.timeouts import FACTOR_VARIABLE
+from aicr.kube import timeouts
 from aicr.kube.timeouts import Timeouts as KubeTimeouts
 
 
@@ -109,13 +108,7 @@ class Timeouts:
 
     def scaled(self, factor: float) -> Timeouts:
         """The same times, each multiplied by *factor*; INVALID_REQUEST if it is not positive."""
-        values: dict[str, Any] = {
-            each.name: getattr(self, each.name) * factor
-            for each in fields(self)
-            if each.name not in ("kube", "assertions")
-        }
-        kube, assertions = self.kube.scaled(factor), self.assertions.scaled(factor)
-        return replace(self, kube=kube, assertions=assertions, **values)
+        return timeouts.scaled(self, factor)
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Timeouts:
@@ -124,7 +117,4 @@ class Timeouts:
         Raises:
             AicrError: INVALID_REQUEST for a factor that is no positive number.
         """
-        kube = KubeTimeouts.from_environment(environ)
-        if not environ.get(FACTOR_VARIABLE, "").strip():
-            return cls()
-        return cls().scaled(kube.request / KubeTimeouts().request)
+        return cls().scaled(timeouts.factor_of(environ))

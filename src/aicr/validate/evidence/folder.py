@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from aicr.artifacts import checksums
@@ -129,8 +129,8 @@ def read(directory: str) -> tuple[Files, list[str]]:
         raise invalid("not a folder", where=directory, hint="name the folder of the evidence")
     found: Files = {}
     problems: list[str] = []
-    for path, kind in _walk(directory, "", problems):
-        if kind:
+    for path, kind in checksums.walk(directory, "", problems):
+        if kind != "file":
             problems.append(f"{path}: {kind}")
             continue
         place = os.path.join(directory, path)
@@ -143,26 +143,6 @@ def read(directory: str) -> tuple[Files, list[str]]:
         else:
             found[path] = data
     return found, problems
-
-
-def _walk(root: str, inside: str, problems: list[str]) -> Iterator[tuple[str, str]]:
-    """(relative path, "" for a plain file or what it is), links not followed."""
-    try:
-        with os.scandir(os.path.join(root, inside)) as scan:
-            entries = sorted(scan, key=lambda entry: entry.name)
-    except OSError as error:
-        problems.append(f"{inside or '.'}: folder cannot be read: {error.strerror}")
-        return
-    if not entries and inside:
-        yield inside, "folder is empty"
-    for entry in entries:
-        path = f"{inside}/{entry.name}" if inside else entry.name
-        if entry.is_symlink():
-            yield path, "symbolic link"
-        elif entry.is_dir(follow_symlinks=False):
-            yield from _walk(root, path, problems)
-        else:
-            yield path, "" if entry.is_file(follow_symlinks=False) else "special file"
 
 
 def _unwritable(place: str, error: OSError) -> AicrError:
