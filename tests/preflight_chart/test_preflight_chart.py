@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ import yaml
 from tests import tools
 
 from aicr.preflight.config import load
+from aicr.preflight.server_metrics import GangFigures, Metrics
 
 CHART = Path(__file__).parents[2] / "charts" / "preflight"
 Objects = dict[tuple[str, str], dict[str, Any]]
@@ -279,6 +281,8 @@ def test_access_is_granted_only_for_what_is_switched_on(render: Render) -> None:
     )
     aggregate = everything["ClusterRole", "pf-gang-discovery"]
     label = {"preflight.nvsentinel.nvidia.com/aggregate-to-gang-discovery": "true"}
+    # The control plane owns the rules; a chart that states them cannot be upgraded (server-side apply).
+    assert "rules" not in aggregate
     assert aggregate["aggregationRule"]["clusterRoleSelectors"] == [{"matchLabels": label}]
     builtin = everything["ClusterRole", "pf-gang-discovery-builtin"]
     assert label.items() <= builtin["metadata"]["labels"].items()
@@ -393,6 +397,55 @@ def test_metrics_have_a_port_and_a_service(render: Render) -> None:
     dashboard = json.loads(watched["ConfigMap", "preflight-dashboard"]["data"]["preflight.json"])
     assert len(dashboard["panels"]) == 6
     assert ("ServiceMonitor", "preflight") in watched
+
+
+def test_dashboard_and_alerts_ask_for_series_that_the_webhook_has(render: Render) -> None:
+    """Names, and the values of their labels: an alert on a result that nobody counts never fires."""
+    metrics = Metrics()
+    figures = GangFigures(metrics.registry)
+    figures.written("updated")
+    metrics.certificate_reloads.labels("loaded")
+    text = metrics.text()[0].decode()
+    known = set(re.findall(r"^(preflight_\w+)", text, re.MULTILINE))
+    results = set(re.findall(r'preflight_injection_total\{result="(\w+)"\}', text))
+    objects = render(metrics={"alerts": {"enabled": True}, "dashboard": {"enabled": True}})
+    rules = json.dumps(objects["PrometheusRule", "preflight"]["spec"]["groups"])
+    panels = objects["ConfigMap", "preflight-dashboard"]["data"]["preflight.json"]
+    for said in (rules, panels):
+        assert set(re.findall(r"\bpreflight_\w+", said)) <= known
+    [matched] = re.findall(r'result=~\\"([\w|]+)\\"', rules)
+    assert set(matched.split("|")) <= results
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"webhook": {"certProvider": "openshift-service-ca"}},
+        {"gangCoordination": {"enabled": False}, "replicaCount": 1},
+        {"replicaCount": 2},
+    ],
+    ids=["default", "openshift", "single-node", "two-replicas"],
+)
+def test_only_the_webhooks_pods_are_selected(render: Render, values: dict[str, Any]) -> None:
+    """By Services, policy, budget and spread: neither the image cache nor the pod of `helm test`."""
+    objects = render(imageCache={"enabled": True}, **values)
+    own = objects["Deployment", "preflight"]["spec"]["template"]["metadata"]["labels"]
+    others = [
+        objects["DaemonSet", "preflight-image-cache"]["spec"]["template"]["metadata"]["labels"],
+        objects["Pod", "preflight-test"]["metadata"]["labels"],
+    ]
+    selectors = [
+        objects["Service", "preflight"]["spec"]["selector"],
+        objects["Service", "preflight-metrics"]["spec"]["selector"],
+        objects["Deployment", "preflight"]["spec"]["selector"]["matchLabels"],
+        objects["NetworkPolicy", "preflight-allow-webhook"]["spec"]["podSelector"]["matchLabels"],
+    ]
+    if budget := objects.get(("PodDisruptionBudget", "preflight")):
+        selectors.append(budget["spec"]["selector"]["matchLabels"])
+    for selector in selectors:
+        assert selector.items() <= own.items()
+        assert not [labels for labels in others if selector.items() <= labels.items()]
 
 
 @pytest.mark.covers("P-114", "P-115", "P-117")
