@@ -89,8 +89,12 @@ test-torch: ## gangs of gloo processes with Debian's python3-torch (apt-get inst
 	  echo "test-torch: torch is missing; apt-get install python3-torch python3-venv" >&2; exit 1; }
 	@test -x $(TORCH_VENV)/bin/python || /usr/bin/python3 -m venv --system-site-packages $(TORCH_VENV)
 	@$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-	  PyYAML msgspec grpcio protobuf aiohttp pytest
+	  PyYAML msgspec grpcio protobuf aiohttp cryptography kubernetes pytest hatchling
+	@$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@nice $(TORCH_VENV)/bin/python -m pytest -q -p no:cacheprovider tests/torch
+	@# The same program in pods, on the file that the real controller writes; as root.
+	@nice $(TORCH_VENV)/bin/python -m pytest -q -p no:cacheprovider -m cluster \
+	  tests/cluster/test_preflight_allreduce.py
 
 .PHONY: demo-validate
 demo-validate: $(BIN)/.aicr-dev ## snapshot, recipe and validation on a real control plane; as root, with Go for the first build

@@ -29,6 +29,8 @@ from aicr.preflight.gang.naming import config_map_name
 pytestmark = pytest.mark.cluster
 NAMES = [f"w-{n}" for n in range(3)]
 TORCH = importlib.util.find_spec("torch") is not None
+#: Members of the gangs that form; with torch the benchmark itself runs in each size.
+SIZES = (2, 4, 8) if TORCH else (3,)
 
 
 def with_check(document: Document, timeout: str) -> Document:
@@ -71,23 +73,25 @@ def code_of(found: Document) -> int:
 
 
 @pytest.mark.covers("P-132", "P-196")
+@pytest.mark.parametrize("size", SIZES)
 def test_a_gang_that_the_controller_forms_is_found_by_its_checks(
-    plane: ControlPlane, api: Client, namespace: str
+    plane: ControlPlane, api: Client, namespace: str, size: int
 ) -> None:
     """Each check finds its rank in its mounted file; an event that is not sent shows as a 4."""
+    names = [f"w-{n}" for n in range(size)]
     install(api, POD_GROUP_CRD)
     with Replica(grant(api, plane, namespace, VOLCANO), namespace, discovery=VOLCANO) as replica:
-        volcano_group(api, namespace, 3)
-        for name in NAMES:
+        volcano_group(api, namespace, size)
+        for name in names:
             admitted = replica.admit(member(name), namespace)
             api.create(with_check(admitted, "300"), namespace)
-        becomes_complete(api, namespace, config_map_name(f"volcano-{namespace}-train"), 1, NAMES)
-        for rank, name in enumerate(NAMES):
+        becomes_complete(api, namespace, config_map_name(f"volcano-{namespace}-train"), 1, names)
+        for rank, name in enumerate(names):
             # There is no connector on these nodes: whoever has an event to send ends with 4.
             sends = rank == 0 or not TORCH
             found = pod_becomes(api, namespace, name, "Failed" if sends else "Running", 120)
             log = api.logs(namespace, name, container=CHECK)
-            assert f"generation=1 rank={rank} nodes=3" in log
+            assert f"generation=1 rank={rank} nodes={size}" in log
             assert code_of(found) == (4 if sends else 0)
             if not TORCH:
                 assert "torch.distributed is not installed" in log
