@@ -210,7 +210,8 @@ class Workers:
         """Send a signal to all that run."""
         for worker in self.started:
             if worker.code is None:
-                worker.stopped = True
+                # One that has told of a failure is no victim of whoever made us stop it.
+                worker.stopped = worker.stopped or worker.failed is None
                 try:
                     os.killpg(worker.process.pid, number)
                 except ProcessLookupError:
@@ -218,6 +219,7 @@ class Workers:
 
     def stop(self) -> None:
         """End all that run."""
+        self.listen()
         for number in (signal.SIGTERM, signal.SIGKILL):
             self.signal(number)
             deadline = self.clock.now() + GRACE

@@ -330,10 +330,11 @@ class _Watch:
                 failure=self._failure(killed[0], verdicts.KILLED, ended(killed[0].code or 0))
             )
         if told:
-            one = min(told, key=lambda worker: worker.steps)
+            own = [worker for worker in told if not worker.stopped]
+            one = min(own or told, key=lambda worker: worker.steps)
             document = one.failed or {}
             kind = verdicts.HUNG if document["hung"] else verdicts.ERROR
-            if self.trouble:
+            if self.trouble and one.stopped:
                 kind = verdicts.STOPPED
             return End(failure=self._failure(one, kind, document["text"], document["stage"]))
         kind = verdicts.LOST if "store" in self.trouble else verdicts.STOPPED
