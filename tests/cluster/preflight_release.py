@@ -227,7 +227,7 @@ def _checks() -> list[Document]:
     chart: Document = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
     checks: list[Document] = chart["initContainers"]
     for check in checks:
-        check["resources"]["limits"]["memory"] = "512Mi"
+        check.setdefault("resources", {}).setdefault("limits", {})["memory"] = "512Mi"
     return checks
 
 
