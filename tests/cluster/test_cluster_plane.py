@@ -15,11 +15,17 @@ from tests.controlplane.fixtures import make_namespace
 from tests.controlplane.network import pids_in
 from tests.controlplane.nodes import Node
 from tests.controlplane.plane import ControlPlane
-from tests.controlplane.processes import alive, wait_until_gone
+from tests.controlplane.processes import Process, alive, wait_until_gone
 
 pytestmark = pytest.mark.cluster
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def running_before(plane: ControlPlane) -> list[Process]:
+    """What of the shared plane runs when this file begins: tests of other files restart parts of it."""
+    return [process for process in plane.processes if process.running()]
 
 
 def test_the_version_is_the_pinned_release(api: Client) -> None:
@@ -175,6 +181,9 @@ def test_hollow_nodes_come_by_the_hundreds(count: int) -> None:
         assert len({own.agent(f"many-{number}").pid for number in range(count)}) == 1
 
 
-def test_the_shared_plane_is_whole_after_tests_that_hurt_their_own(plane: ControlPlane) -> None:
-    """No process of it has been touched."""
-    assert all(process.running() for process in plane.processes)
+def test_the_shared_plane_is_whole_after_tests_that_hurt_their_own(
+    running_before: list[Process],
+) -> None:
+    """No process of it has been touched since the first test of this file."""
+    assert running_before
+    assert all(process.running() for process in running_before)
