@@ -185,10 +185,11 @@ async def take_snapshot(
     from aicr.collectors import agent
     from aicr.collectors.agent_options import AgentOptions, default_image
     from aicr.collectors.limits import Limits
+    from aicr.kube.timeouts import factor_of
 
     limits = Limits.from_environment(environ)
     # A factor for tests applies to what a person says as well, as it does to every default.
-    factor = limits.poll / Limits().poll
+    factor = factor_of(environ)
     asked = AgentOptions(
         namespace=options.namespace,
         image=options.image or default_image(environ),

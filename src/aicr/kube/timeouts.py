@@ -73,8 +73,7 @@ def scaled(times: Times, factor: float, *, keep: Collection[str] = ()) -> Times:
     Raises:
         AicrError: INVALID_REQUEST for a factor that is not positive and finite.
     """
-    if not (factor > 0 and math.isfinite(factor)):
-        raise invalid(f"a timeout factor must be a positive number, not {factor!r}")
+    _check(factor)
     changes: dict[str, Any] = {}
     for field in fields(times):
         value = getattr(times, field.name)
@@ -91,10 +90,17 @@ def factor_of(environ: Mapping[str, str]) -> float:
     if not text:
         return 1.0
     try:
-        return float(text)
+        factor = float(text)
     except ValueError as error:
         raise invalid(
             f"{FACTOR_VARIABLE} must be a positive number, not {text!r}",
             where=FACTOR_VARIABLE,
             hint=f"{FACTOR_VARIABLE}=1 keeps the defaults",
         ) from error
+    _check(factor)
+    return factor
+
+
+def _check(factor: float) -> None:
+    if not (factor > 0 and math.isfinite(factor)):
+        raise invalid(f"a timeout factor must be a positive number, not {factor!r}")

@@ -19,7 +19,7 @@ from typing import Final, TextIO
 from aicr.checks.logs import TextLines
 from aicr.contract.container import LOG_FORMAT
 from aicr.errors import AicrError, invalid
-from aicr.kube.timeouts import Timeouts
+from aicr.kube.timeouts import factor_of
 from aicr.preflight import names
 from aicr.preflight.health.client import Attempts, HealthClient
 from aicr.preflight.health.events import EXECUTE_REMEDIATION, Event, Source, check_strategy
@@ -53,7 +53,7 @@ class Reporting:
             UnixSocket(self.socket),
             Source(agent, component_class, self.node, self.strategy),
             token_path=self.token_path,
-            attempts=Attempts().scaled(time_factor(environ)),
+            attempts=Attempts().scaled(factor_of(environ)),
             progress=progress,
         )
 
@@ -134,15 +134,6 @@ def number(environ: Mapping[str, str], name: str, default: float) -> float:
     if not math.isfinite(value):
         raise invalid(f"{name} must be a finite number, got {text}", where=name)
     return value
-
-
-def time_factor(environ: Mapping[str, str]) -> float:
-    """What all waiting times are multiplied by (``AICR_TIMEOUT_FACTOR``, 1 when unset).
-
-    Raises:
-        AicrError: INVALID_REQUEST when it is no positive number.
-    """
-    return Timeouts.from_environment(environ).request / Timeouts().request
 
 
 def log_for(module: str, environ: Mapping[str, str], stream: TextIO) -> logging.Logger:

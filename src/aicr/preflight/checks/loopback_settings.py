@@ -15,6 +15,7 @@ from typing import Final
 
 from aicr.errors import AicrError, invalid
 from aicr.fabric import thresholds
+from aicr.kube.timeouts import factor_of
 from aicr.preflight.checks import environment
 
 THRESHOLD: Final = "BW_THRESHOLD_GBPS"
@@ -94,7 +95,7 @@ def read(
             skip,
             size,
             binary,
-            LIMIT * environment.time_factor(environ),
+            LIMIT * factor_of(environ),
             tuple(notes),
         ),
         reporting,

@@ -16,6 +16,7 @@ from typing import Final
 
 from aicr.errors import AicrError, invalid
 from aicr.fabric import thresholds
+from aicr.kube.timeouts import factor_of
 from aicr.preflight import names
 from aicr.preflight.checks import environment
 from aicr.preflight.health.events import EXECUTE_REMEDIATION, STRATEGIES
@@ -96,7 +97,7 @@ def read_gang(environ: Mapping[str, str]) -> GangSettings:
     """
     pod = environment.required(environ, names.POD_NAME)
     timeout = environment.whole_number(environ, names.GANG_TIMEOUT, DEFAULT_TIMEOUT)
-    factor = environment.time_factor(environ)
+    factor = factor_of(environ)
     socket, node = (
         environ.get(name, "").strip() for name in (names.CONNECTOR_SOCKET, names.NODE_NAME)
     )
@@ -149,7 +150,7 @@ def read_benchmark(environ: Mapping[str, str], products: Callable[[], Sequence[s
         )
     localize = _localize(environ)
     processes, found = _processes(environ, products, notes)
-    factor = environment.time_factor(environ)
+    factor = factor_of(environ)
     return Benchmark(
         threshold,
         by_fabric,

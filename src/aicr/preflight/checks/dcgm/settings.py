@@ -13,6 +13,7 @@ from typing import Final
 
 from aicr.errors import invalid
 from aicr.fabric import dcgm_codes
+from aicr.kube.timeouts import factor_of
 from aicr.preflight.checks import environment
 
 ADDRESSES: Final = "DCGM_HOSTENGINE_ADDR"
@@ -103,7 +104,7 @@ def read(
         raise invalid(f"{TIMEOUT} must be > 0, got {limit}", where=TIMEOUT)
     if reporting is not None:
         reporting = environment.with_strategy(reporting, environ)
-    factor = environment.time_factor(environ)
+    factor = factor_of(environ)
     mapping, notes = read_mapping(environ)
     return (
         Settings(
