@@ -11,12 +11,16 @@ echo "bench: install a wheel into $venv"
 "$python" -m venv "$venv"
 pip=("$venv/bin/python" -m pip --disable-pip-version-check --quiet)
 "${pip[@]}" install --constraint constraints.txt hatchling PyYAML
-"${pip[@]}" install --constraint constraints.txt --no-build-isolation ".[cluster]"
+"${pip[@]}" install --constraint constraints.txt --no-build-isolation ".[cluster,webhook]" trustme pytest
 "${pip[@]}" install --no-build-isolation --no-deps --force-reinstall .
 
-for benchmark in benchmarks/bench_*.py; do
-  # Those that need a real control plane have a target of their own: make bench-cluster.
-  case $benchmark in *_real.py) continue ;; esac
-  printf '\n== %s\n' "$benchmark"
-  "$venv/bin/python" "$benchmark"
+# Those that need a real control plane have a target of their own: make bench-cluster.
+mapfile -t modules < <(cd benchmarks && ls bench_*.py | grep -v '_real\.py$' | sed 's/\.py$//')
+# A benchmark that cannot even start should say so now and not after the minutes of the others.
+for module in "${modules[@]}"; do
+  "$venv/bin/python" -m "benchmarks.$module" --help > /dev/null
+done
+for module in "${modules[@]}"; do
+  printf '\n== benchmarks/%s.py\n' "$module"
+  "$venv/bin/python" -m "benchmarks.$module"
 done
