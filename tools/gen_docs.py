@@ -101,7 +101,7 @@ def cli_page() -> str:
         for name, (_, line) in every.items()
     ]
     sections = [
-        command_section(name, importlib.import_module(module).parser())
+        command_section(name, importlib.import_module(module).parser().full())
         for name, (module, _) in every.items()
     ]
     table = "\n".join(["| command | what it does |", "|---|---|", *overview])

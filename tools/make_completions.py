@@ -82,7 +82,7 @@ def full_parser() -> argparse.ArgumentParser:
 
 def command_parser(name: str, module: str) -> argparse.ArgumentParser:
     """The parser of one command, with what a shell may offer."""
-    own: argparse.ArgumentParser = importlib.import_module(module).parser()
+    own: argparse.ArgumentParser = importlib.import_module(module).parser().full()
     words = choices(name)
     for action in own._actions:
         if action.dest in words:

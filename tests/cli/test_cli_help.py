@@ -45,7 +45,7 @@ def test_the_help_of_a_command_has_examples_and_exit_statuses(name: str) -> None
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_flag_of_a_command_says_what_it_is_for(name: str) -> None:
     """No flag without a line of help."""
-    parser = __import__(COMMANDS[name][0], fromlist=["parser"]).parser()
+    parser = __import__(COMMANDS[name][0], fromlist=["parser"]).parser().full()
     assert [action.dest for action in parser._actions if not action.help] == []
 
 
@@ -107,7 +107,7 @@ def test_a_completion_script_knows_every_command_and_long_flag(shell: str) -> No
         assert name in script
         if shell == "tcsh":
             continue  # its scripts complete words of the top level only
-        parser = __import__(module, fromlist=["parser"]).parser()
+        parser = __import__(module, fromlist=["parser"]).parser().full()
         for action in parser._actions:
             for option in action.option_strings:
                 if option.startswith("--"):

@@ -34,8 +34,7 @@ FLAGS = sorted(
     {
         option
         for module, _ in COMMANDS.values()
-        for action in __import__(module, fromlist=["parser"]).parser()._actions
-        for option in action.option_strings
+        for option in ("-h", "--help", *__import__(module, fromlist=["parser"]).parser().names())
     }
 )
 #: Nothing that leads out of the folder of the test or to another machine.

@@ -15,7 +15,6 @@ attestation files.
 from __future__ import annotations
 
 import os
-import re
 
 try:  # CPython's own SHA-2: importing hashlib would load OpenSSL, most of a run's start-up time
     from _sha2 import sha256 as _sha256  # type: ignore[import-not-found,unused-ignore]
@@ -61,7 +60,8 @@ def path_problem(path: str) -> str:
     """
     if not path:
         return "is empty"
-    if path.startswith("/") or re.match(r"[A-Za-z]:", path):
+    drive = path[1:2] == ":" and path[0].isascii() and path[0].isalpha()
+    if path.startswith("/") or drive:
         return "is absolute"
     if not path.isprintable() and any(ord(char) < 32 or ord(char) == 127 for char in path):
         return "holds a control character"
@@ -101,6 +101,8 @@ def parse(data: bytes) -> tuple[dict[str, str], list[str]]:
 
     Lines may end in CRLF (a checkout on Windows); their order does not matter (bundler spec 7.2).
     """
+    import re
+
     try:
         text = data.decode()
     except UnicodeDecodeError:

@@ -8,6 +8,7 @@ it writes for. Source: bundler spec 2.2, 2.3.
 from __future__ import annotations
 
 from aicr.bundle import manifests as rendered
+from aicr.bundle.addresses import holds_secret
 from aicr.errors import invalid
 from aicr.yamlio import write
 
@@ -52,6 +53,16 @@ def shell_quote(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
+def source_alias(address: str) -> str:
+    """An address as one word: each run of other characters than ASCII letters and digits is a ``-``.
+
+    >>> source_alias("helm.example.com/charts_1/")
+    'helm-example-com-charts-1'
+    """
+    kept = (char if char.isascii() and char.isalnum() else " " for char in address)
+    return "-".join("".join(kept).split())
+
+
 def chart_source(ref: Mapping[str, Any]) -> tuple[str, str, str]:
     """(chart, repository, version) as helm takes them, for a ref with a chart source.
 
@@ -61,8 +72,8 @@ def chart_source(ref: Mapping[str, Any]) -> tuple[str, str, str]:
     is taken as the whole reference (field case F7).
 
     Raises:
-        AicrError: INVALID_REQUEST for another kind of URL, or for text that a command line or a
-            shell would read as something else.
+        AicrError: INVALID_REQUEST for another kind of URL, one that holds a password or token, or
+            text that a command line or a shell would read as something else.
     """
     name = ref["name"]
     source = ref.get("source") or ""
@@ -82,6 +93,14 @@ def chart_source(ref: Mapping[str, Any]) -> tuple[str, str, str]:
             f"which is neither an http(s) nor an oci URL",
             where=name,
             hint="write the repository as https://…, or oci://… without the chart",
+        )
+    if holds_secret(source):
+        raise invalid(
+            f"component {name!r} has a password or token in its chart source, which would be stored "
+            f"in the bundle",
+            where=name,
+            hint="take it out, and log in where the chart is pulled: helm registry login, or a "
+            "Secret that the tool is told of",
         )
     source = source.rstrip("/")
     if not source.startswith("oci://"):

@@ -8,9 +8,8 @@ It must not know recipes or components.
 
 from __future__ import annotations
 
-import re
-
 from aicr.bundle import options as flags
+from aicr.contract.object_names import LABEL_LENGTH, SUBDOMAIN_LENGTH, has_label_form
 from aicr.errors import invalid
 
 TYPE_CHECKING = False
@@ -39,9 +38,6 @@ _SUBDOMAINS: Final = ("app_name", "flux_oci_source_name")
 FLEET_MODES: Final = ("gitrepo", "helmop")
 #: Formats that a GitOps tool reads from a repository.
 _FROM_REPOSITORY: Final = ("argocd", "fleet", "flux")
-
-_LABEL: Final = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
-_SUBDOMAIN_LENGTH: Final = 253
 
 
 def check(options: BundleOptions, deployer: str) -> list[str]:
@@ -111,8 +107,9 @@ def _useless(options: BundleOptions, deployer: str) -> list[str]:
 
 
 def _check_name(text: str, flag: str, *, subdomain: bool = False) -> None:
-    pattern = rf"{_LABEL}(?:\.{_LABEL})*" if subdomain else _LABEL
-    if not re.fullmatch(pattern, text) or len(text) > _SUBDOMAIN_LENGTH:
+    labels = text.split(".") if subdomain else [text]
+    fits = all(has_label_form(label) and len(label) <= LABEL_LENGTH for label in labels)
+    if not fits or len(text) > SUBDOMAIN_LENGTH:
         raise invalid(
             f'invalid {flag} "{text}": not a valid object name',
             where=flag,

@@ -15,6 +15,7 @@ to 2.3, components seed (Local Format), requirements C-095 to C-098.
 from __future__ import annotations
 
 from aicr.bundle import charts, scripts
+from aicr.contract.object_names import has_label_form, has_subdomain_form
 from aicr.errors import invalid
 
 TYPE_CHECKING = False
@@ -42,7 +43,6 @@ MAX_NAMESPACE: Final = 63
 _EMPTY_TEMPLATE: Final = "templates/empty.yaml"
 _EMPTY_TEXT: Final = b"# With these values no manifest of the component holds an object.\n"
 _WRAPPER_TEXT: Final = b"# Everything that is installed comes from the chart in charts/.\n"
-_LABEL: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
 
 
 class Folder:
@@ -351,15 +351,10 @@ def _folder(number: int, release: str, component: Component, part: _Part) -> Fol
     )
 
 
-def _is_label(text: str) -> bool:
-    """Whether *text* has the form of a DNS label: also no blank or newline at its end (case F4)."""
-    return bool(text) and _LABEL.issuperset(text) and "-" not in (text[0], text[-1])
-
-
 def _guard_component(component: Component) -> None:
     """Refuse names that cannot be folders, releases or namespaces (bundler spec 2.2)."""
     name, namespace = component.name, component.namespace
-    if not all(_is_label(segment) for segment in name.split(".")):
+    if not has_subdomain_form(name):
         raise invalid(
             f"component name {name!r} is not safe as a folder and release name",
             where=name,
@@ -377,7 +372,7 @@ def _guard_component(component: Component) -> None:
             where=name,
             hint="set namespace on the componentRef or in the registry",
         )
-    if len(namespace) > MAX_NAMESPACE or not _is_label(namespace):
+    if len(namespace) > MAX_NAMESPACE or not has_label_form(namespace):
         raise invalid(
             f"component {name!r} has the namespace {namespace!r}, which is no valid namespace name",
             where=name,

@@ -14,8 +14,6 @@ Source of the rules: bundler spec 0.9, 2.2 and 2.7.
 
 from __future__ import annotations
 
-import re
-
 from aicr import yamlio
 from aicr.bundle.gotemplate import render
 from aicr.errors import AicrError, invalid
@@ -193,6 +191,8 @@ def strip_hooks(text: str, *, source: str) -> str:
     """
     if HOOK not in text:
         return text
+    import re
+
     if re.search(_UNUSUAL, text):
         wanted = [_without_sync_phases(each, source) for each in documents(text, source)]
         return "---\n".join([dump(document) for document in wanted])
@@ -270,6 +270,8 @@ def _edit(part: str, kept: str | None) -> str | None:
 
     Returns None when the annotations are not written as a plain block, one line for each.
     """
+    import re
+
     lines = part.split("\n")
     top = _find(lines, 0, "", "metadata")
     if top is None:

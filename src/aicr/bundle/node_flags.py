@@ -7,8 +7,6 @@ components or value paths.
 
 from __future__ import annotations
 
-import re
-
 from aicr.errors import invalid
 
 TYPE_CHECKING = False
@@ -150,6 +148,8 @@ def _split_taint(text: str, flag: str) -> tuple[str, bool, str, str]:
 
 
 def _check_label_key(key: str, text: str, flag: str) -> None:
+    import re
+
     prefix, slash, name = key.rpartition("/")
     valid = re.fullmatch(_NAME, name) and (
         not slash or (len(prefix) <= SUBDOMAIN_LENGTH and re.fullmatch(SUBDOMAIN, prefix))
@@ -164,6 +164,8 @@ def _check_label_key(key: str, text: str, flag: str) -> None:
 
 
 def _check_label_value(value: str, text: str, flag: str) -> None:
+    import re
+
     if value and not re.fullmatch(_NAME, value):
         raise invalid(
             f'invalid {flag} "{text}": "{value}" is not a label value',

@@ -9,8 +9,6 @@ Labels and taints are read by ``node_flags``. This module must not know recipes,
 
 from __future__ import annotations
 
-import re
-
 from aicr.bundle.node_flags import (
     EFFECTS,
     SUBDOMAIN,
@@ -321,6 +319,8 @@ def parse_storage_class(text: str, flag: str) -> str:
     Raises:
         AicrError: INVALID_REQUEST when it is blank or no Kubernetes object name.
     """
+    import re
+
     name = text.strip()
     if not name:
         raise invalid(

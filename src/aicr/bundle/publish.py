@@ -13,25 +13,19 @@ Source: bundler spec 1.5, 7.1, 7.4, 7.5; decision 57.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping
 
 from aicr.artifacts import checksums, dsse, oci, statements
 from aicr.artifacts.registry import Registry
 from aicr.bundle import info
 from aicr.errors import AicrError, invalid
+from aicr.values.versions import is_semver
 from aicr.yamlio import write
 
 Files = dict[str, tuple[bytes, int]]
 
 #: Everybody may read an attestation: it holds no secret.
 ATTESTATION_MODE = 0o644
-#: Chart versions that an OCI tag stands for: strict SemVer with "_" for "+".
-_SEMVER = re.compile(
-    r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"
-    r"(-(0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*)(\.(0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*))*)?"
-    r"(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?"
-)
 
 
 def attested(
@@ -76,7 +70,7 @@ def chart_version(tag: str) -> str:
         AicrError: INVALID_REQUEST when it is not strict SemVer.
     """
     version = tag.replace("_", "+")
-    if not _SEMVER.fullmatch(version):
+    if not is_semver(version):
         raise invalid(
             f"the tag {tag!r} stands for the chart version {version!r}, which is not strict SemVer",
             where="--output",

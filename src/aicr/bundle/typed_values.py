@@ -7,8 +7,6 @@ way (decision 6, field case B2).
 
 from __future__ import annotations
 
-import re
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
@@ -39,6 +37,8 @@ def typed(text: str) -> Any:
     ``true``, ``false`` and ``null`` in lower case, integers in int64 and decimals, both only in the
     one spelling that printing the number gives back, become typed; all else stays text.
     """
+    import re
+
     if text in _WORDS:
         return _WORDS[text]
     if re.fullmatch(_INTEGER, text):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from aicr.errors import invalid
 
 TYPE_CHECKING = False
@@ -23,6 +21,8 @@ def decode_profile(decoder: Decoder, value: Any, place: Path) -> Profile:
     Raises:
         AicrError: INVALID_REQUEST naming the rule.
     """
+    import re
+
     raw = decoder.as_map(value, place, "profile")
     decoder.known_keys(raw, ("name", "description", "default", "values"), place)
     name = decoder.as_text(raw.get("name"), (*place, "name"), "profile.name")

@@ -1,20 +1,20 @@
-"""Argument parsing shared by the commands: one parser class, and flags that may be given once.
+"""What a command declares of its flags, and the reader of plain command lines.
 
-Usage errors are ordinary AicrErrors with exit status 2 (decision 46); argparse never prints and exits by
-itself except for ``--help``.
+A plain line has known flags with their values and nothing else, which is what scripts and most people
+type. It is read here in one pass. Everything else is for the argparse form of the same flags
+(`aicr.cli.usage`): the reader gives up at the first word that could be read in two ways, and
+`tests/laws/test_arguments_laws.py` holds the two to one answer.
+
+It must not know argparse at start-up: importing it costs as much as starting the interpreter.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
-
-from aicr.errors import invalid, nearest
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any, Final, NoReturn, Protocol
+    from argparse import Namespace as Namespace
+    from collections.abc import Callable, Sequence
+    from typing import Any, Final, Protocol
 
     class Writer(Protocol):
         """What help can be written to."""
@@ -22,121 +22,81 @@ if TYPE_CHECKING:
         def write(self, text: str, /) -> object:
             """Take *text*."""
 
+    #: Destination, what it does with a value, conversion, and the constant of a switch.
+    Flag = tuple[str, str, Callable[[str], Any] | None, Any]
+else:
 
-_DEFAULT_WIDTH: Final = 98
-#: Closes the help of every command (decision 46).
-EXIT_NOTES: Final = """
-exit status: 0 done; 2 the input is wrong; 3 something named was not found; 4 access refused; 5 no
-answer in time; 6 a service is unreachable; 8 the disk or aicr itself failed; 130 Ctrl-C.
-"""
+    class Namespace:
+        """What a command line says, one attribute a flag; by shape an ``argparse.Namespace``."""
 
+        def __contains__(self, name):
+            return name in self.__dict__
 
-class Once(argparse.Action):
-    """A flag with one value that may be given once."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: str | Sequence[Any] | None,
-        option_string: str | None = None,
-    ) -> None:
-        """Store the value, or refuse the second one."""
-        seen = namespace.__dict__.setdefault("_given", set())
-        if self.dest in seen:
-            raise invalid(f"flag {self.option_strings[0]} can only be specified once")
-        seen.add(self.dest)
-        setattr(namespace, self.dest, values)
+        def __repr__(self):
+            words = ", ".join(f"{name}={value!r}" for name, value in self.__dict__.items())
+            return f"Namespace({words})"
 
 
-class Switch(argparse.Action):
-    """A flag without a value: *const* when given, None (not False) when not; it may be repeated."""
+#: Actions beside those of argparse: a flag with one value that may be given once, and a flag without
+#: a value that is its ``const`` when given and None when not.
+Once: Final = "once"
+Switch: Final = "switch"
 
-    def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
-        super().__init__(option_strings, dest, nargs=0, **options)
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: str | Sequence[Any] | None,
-        option_string: str | None = None,
-    ) -> None:
-        """Store the constant, or refuse the opposite of what was said before."""
-        seen = namespace.__dict__.setdefault("_given", set())
-        if self.dest in seen and getattr(namespace, self.dest) != self.const:
-            raise invalid(
-                f"flag {self.option_strings[0]} contradicts an earlier one",
-                where=self.option_strings[0],
-                hint="keep one of the two",
-            )
-        seen.add(self.dest)
-        setattr(namespace, self.dest, self.const)
+_STORE: Final = "store"
+_TRUE: Final = "store_true"
+_APPEND: Final = "append"
+#: Options of a flag that the reader of plain lines knows the meaning of.
+_KNOWN: Final = frozenset(("action", "const", "default", "dest", "help", "metavar", "type"))
 
 
-class Parser(argparse.ArgumentParser):
-    """An argparse parser that raises AicrError and never abbreviates.
+class Group:
+    """Flags that the help shows together; the title "" stands for the command's own."""
+
+    __slots__ = ("_parser", "arguments", "title")
+
+    def __init__(self, parser: Parser, title: str) -> None:
+        self.title = title
+        #: Names and options of each flag, as argparse takes them.
+        self.arguments: list[tuple[tuple[str, ...], dict[str, Any]]] = []
+        self._parser = parser
+
+    def add_argument(self, *names: str, **options: Any) -> None:
+        """Declare a flag or a positional word, with the options of argparse's ``add_argument``."""
+        self.arguments.append((names, options))
+        self._parser.learn(names, options)
+
+
+class Parser:
+    """The flags of one command.
 
     Attributes:
         stream: where ``--help`` goes; the process's stdout until somebody says otherwise.
+        groups: what was declared, in the order of the help.
     """
 
-    def __init__(self, **options: Any) -> None:
-        options.setdefault("allow_abbrev", False)
-        options.setdefault("formatter_class", _fixed_width)
-        options["epilog"] = f"{options.get('epilog') or ''}{EXIT_NOTES}"
-        super().__init__(**options)
+    def __init__(
+        self, *, prog: str, description: str, epilog: str = "", usage: str | None = None
+    ) -> None:
+        self.prog = prog
+        self.usage = usage
+        self.description = description
+        self.epilog = epilog
         self.stream: Writer | None = None
+        self._own = Group(self, "")
+        self.groups: list[Group] = [self._own]
+        self._flags: dict[str, Flag] = {}
+        self._defaults: dict[str, Any] = {}
+        self._plain = True
 
-    def format_help(self) -> str:
-        """The help text, as wide as the terminal."""
-        self.formatter_class = _terminal_width
-        return super().format_help()
+    def add_argument(self, *names: str, **options: Any) -> None:
+        """Declare a flag or a positional word, with the options of argparse's ``add_argument``."""
+        self._own.add_argument(*names, **options)
 
-    def print_help(self, file: Any = None) -> None:
-        """Print the help; that it cannot be written is an error, which argparse would swallow."""
-        (file or self.stream or sys.stdout).write(self.format_help())
-
-    def error(self, message: str) -> NoReturn:
-        """Turn argparse's complaint into ours: about a flag, and with what to write instead."""
-        hint = f"see {self.prog} --help"
-        argument, colon, problem = message.partition(": ")
-        if not (colon and argument.startswith("argument ")):
-            raise invalid(message, hint=hint)
-        flag = next(
-            (name for name in argument[9:].split("/") if name.startswith("--")), argument[9:]
-        )
-        if problem == "expected one argument":
-            raise invalid(
-                f"flag {flag} needs a value",
-                where=flag,
-                hint=f"a value that starts with - is written {flag}=-value; {hint}",
-            )
-        if problem.startswith("ignored explicit argument"):
-            raise invalid(f"flag {flag} takes no value", where=flag, hint=f"write {flag} alone")
-        raise invalid(problem, where=flag, hint=hint)
-
-    def parse(self, argv: Sequence[str]) -> argparse.Namespace:
-        """Parse all of *argv*; unknown flags name the nearest known one.
-
-        A long flag may be written with one dash, as the original's flag library allowed.
-        """
-        known = [option for action in self._actions for option in action.option_strings]
-        namespace, extra = self.parse_known_args([_two_dashes(word, known) for word in argv])
-        if extra:
-            word = extra[0]
-            if word.startswith("-") and word != "-":
-                flag = word.partition("=")[0]
-                near = nearest(flag, [option for option in known if option.startswith("--")])
-                raise invalid(
-                    f"unknown flag {flag}",
-                    hint=f"did you mean {near}?" if near else f"see {self.prog} --help",
-                )
-            raise invalid(
-                f"unexpected argument {word!r}",
-                hint=f"{self.prog} takes flags only; see {self.prog} --help",
-            )
-        return namespace
+    def add_argument_group(self, title: str) -> Group:
+        """Begin a group of flags."""
+        group = Group(self, title)
+        self.groups.append(group)
+        return group
 
     def once(self, *flags: str, **options: Any) -> None:
         """Add a single-value flag that may be given once."""
@@ -144,35 +104,98 @@ class Parser(argparse.ArgumentParser):
 
     def many(self, *flags: str, **options: Any) -> None:
         """Add a repeatable flag; values are never split on commas."""
-        self.add_argument(*flags, action="append", default=[], **options)
+        self.add_argument(*flags, action=_APPEND, default=[], **options)
+
+    def learn(self, names: tuple[str, ...], options: dict[str, Any]) -> None:
+        """Note what the reader of plain lines must know of one declaration."""
+        action = options.get("action", _STORE)
+        convert = options.get("type")
+        default = options.get("default")
+        if not names[0].startswith("-"):
+            nargs = options.get("nargs")
+            self._plain = self._plain and nargs in ("?", "*") and convert is None
+            self._defaults[names[0]] = [] if nargs == "*" and default is None else default
+            return
+        known = action in (Once, Switch, _APPEND, _TRUE, _STORE) and _KNOWN.issuperset(options)
+        # argparse converts a default that is text.
+        if not known or (convert is not None and isinstance(default, str)):
+            self._plain = False
+        dest = options.get("dest") or _destination(names)
+        self._defaults.setdefault(dest, options.get("default", False if action == _TRUE else None))
+        flag = (dest, action, convert, options.get("const"))
+        for name in names:
+            self._flags[name] = flag
+
+    def names(self) -> list[str]:
+        """Every flag that was declared, in order."""
+        return list(self._flags)
+
+    def parse(self, argv: Sequence[str]) -> Namespace:
+        """Read all of *argv*.
+
+        Raises:
+            AicrError: INVALID_REQUEST for a command line that the command does not understand.
+        """
+        found = self.read_plain(argv) if self._plain else None
+        return self.full().parse(argv) if found is None else found
+
+    def full(self) -> Any:
+        """The argparse form of this parser (`aicr.cli.usage.FullParser`)."""
+        from aicr.cli.usage import full_parser
+
+        return full_parser(self)
+
+    def read_plain(self, argv: Sequence[str]) -> Namespace | None:
+        """What a plain command line says, or None when argparse has to judge it.
+
+        Plain is: known flags, in full and with one or two dashes, each value in its own word or
+        after ``=``; no value in its own word begins with a dash, no positional word is given, no
+        flag is given twice that may be given once, and every conversion succeeds.
+        """
+        found = Namespace()
+        say = found.__dict__
+        say.update(self._defaults)
+        given: set[str] = set()
+        words = iter(argv)
+        for word in words:
+            name, equals, value = word.partition("=")
+            flag = self._flags.get(name)
+            if flag is None:
+                # A long flag with one dash, as the original's flag library allowed.
+                flag = self._flags.get("-" + name) if name[:1] == "-" else None
+                if flag is None:
+                    return None
+            dest, action, convert, const = flag
+            if action in (_TRUE, Switch):
+                if equals or (action == Switch and dest in given and say[dest] != const):
+                    return None
+                say[dest] = True if action == _TRUE else const
+            else:
+                if not equals:
+                    following = next(words, None)
+                    if following is None or (following[:1] == "-" and following != "-"):
+                        return None
+                    value = following
+                if convert is not None:
+                    try:
+                        value = convert(value)
+                    except Exception:
+                        # argparse asks again, and says what is wrong with it.
+                        return None
+                if action == Once and dest in given:
+                    return None
+                say[dest] = [*(say[dest] or ()), value] if action == _APPEND else value
+            if action in (Once, Switch):
+                given.add(dest)
+        if given:
+            say["_given"] = given
+        return found
 
 
-def _fixed_width(prog: str) -> argparse.HelpFormatter:
-    """The formatter that argparse makes for each flag added: it must not look for a terminal, which
-    would import shutil at every start."""
-    return argparse.RawDescriptionHelpFormatter(prog, width=_DEFAULT_WIDTH)
-
-
-def _terminal_width(prog: str) -> argparse.HelpFormatter:
-    import os
-
-    columns = os.environ.get("COLUMNS", "")
-    if columns.isascii() and columns.isdigit() and int(columns) > 0:
-        width = int(columns)
-    else:
-        try:
-            width = os.get_terminal_size(1).columns or _DEFAULT_WIDTH
-        except OSError:
-            width = _DEFAULT_WIDTH
-    return argparse.RawDescriptionHelpFormatter(prog, width=max(40, min(width, 120) - 2))
-
-
-def _two_dashes(word: str, known: list[str]) -> str:
-    if word.startswith("-") and not word.startswith("--") and len(word) > 2:
-        flag = word.partition("=")[0]
-        if "-" + flag in known:
-            return "-" + word
-    return word
+def _destination(names: tuple[str, ...]) -> str:
+    """The attribute of a flag: its first long name, as argparse has it."""
+    long = next((name for name in names if name.startswith("--")), names[0])
+    return long.lstrip("-").replace("-", "_")
 
 
 def whole_number(text: str) -> int:
@@ -182,8 +205,13 @@ def whole_number(text: str) -> int:
         argparse.ArgumentTypeError: for anything else.
     """
     digits = text.removeprefix("-")
+    problem = ""
     if not (digits.isascii() and digits.isdigit()):
-        raise argparse.ArgumentTypeError(f"invalid nodes value: {text} (a whole number is needed)")
-    if len(digits) > 9:
-        raise argparse.ArgumentTypeError("invalid nodes value: more than 9 digits")
+        problem = f"invalid nodes value: {text} (a whole number is needed)"
+    elif len(digits) > 9:
+        problem = "invalid nodes value: more than 9 digits"
+    if problem:
+        from argparse import ArgumentTypeError
+
+        raise ArgumentTypeError(problem)
     return int(text)

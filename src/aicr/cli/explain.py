@@ -43,13 +43,13 @@ def parser() -> Parser:
     )
     found.add_argument("part", nargs="?", metavar="SELECTOR", help="what to explain")
     criteria.add_flags(found)
-    taken = set(found._option_string_actions)
-    for theirs in bundle.parser()._action_groups:
+    taken = set(found.names())
+    for theirs in bundle.parser().groups:
         if theirs.title in _BUNDLE_GROUPS:
             ours = found.add_argument_group(f"{theirs.title} of the bundle")
-            for action in theirs._group_actions:
-                if taken.isdisjoint(action.option_strings):
-                    ours._add_action(action)
+            for names, options in theirs.arguments:
+                if taken.isdisjoint(names):
+                    ours.add_argument(*names, **options)
     output = found.add_argument_group("output")
     output.add_argument(
         "--selector", action=Once, metavar="PATH", help="the same as a flag, as aicr query has it"

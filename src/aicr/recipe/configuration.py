@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from aicr.contract.documents import type_name
 from aicr.errors import invalid, nearest
 
@@ -110,6 +108,8 @@ def _check_interfaces(interfaces: Any) -> None:
             f"{', '.join(names) or 'none'}",
             where=where,
         )
+    import re
+
     networks: dict[str, str] = {}
     for entry in interfaces:
         network, interface = entry.get("network", ""), entry["interfaceName"]

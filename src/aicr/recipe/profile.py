@@ -6,8 +6,6 @@ value's constraints must hold now (fail closed); without one the validate gate c
 
 from __future__ import annotations
 
-import re
-
 from aicr.catalog.dependencies import is_enabled
 from aicr.catalog.fields import REF_ORDER
 from aicr.catalog.profiles import IDENTIFIER, assigned_paths
@@ -31,6 +29,8 @@ def parse_selection(text: str) -> tuple[str, str]:
     """
     if not text:
         return "", ""
+    import re
+
     name, equals, value = text.partition("=")
     if not equals or "=" in value:
         raise invalid(

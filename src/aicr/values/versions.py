@@ -114,6 +114,22 @@ def looks_like_version(text: str) -> bool:
     return bare[:1] in _DIGITS and "." in bare
 
 
+def is_semver(text: str) -> bool:
+    """Whether a text is strict Semantic Versioning 2.0.0, which chart versions have to be.
+
+    Source: bundler spec 1.5, test 52.
+    """
+    rest, plus, build = text.partition("+")
+    core, dash, pre = rest.partition("-")
+    numbers = core.split(".")
+    return (
+        len(numbers) == 3
+        and all(map(_is_plain_number, numbers))
+        and (not dash or all(map(_is_pre_identifier, pre.split("."))))
+        and (not plus or all(map(_is_identifier, build.split("."))))
+    )
+
+
 def compare(a: Version, b: Version) -> int:
     """Order two versions by the components both give: -1, 0 or 1 (recipe spec 8.5, 8.6).
 
@@ -152,6 +168,18 @@ def equal(a: Version, b: Version, *, builds: bool = True) -> bool:
 
 
 _MALFORMED_HINT: Final = "a version is one to three numbers with dots, such as 1.32.4 or 570"
+
+
+def _is_plain_number(text: str) -> bool:
+    return bool(text) and _DIGITS.issuperset(text) and (text == "0" or text[0] != "0")
+
+
+def _is_identifier(text: str) -> bool:
+    return bool(text) and text.isascii() and text.replace("-", "0").isalnum()
+
+
+def _is_pre_identifier(text: str) -> bool:
+    return _is_plain_number(text) or (_is_identifier(text) and not _DIGITS.issuperset(text))
 
 
 def _suffix_start(bare: str) -> int:

@@ -9,10 +9,9 @@ It must not know templates or Applications. Source: bundler spec 1.5, 5.4; field
 
 from __future__ import annotations
 
-import re
-
 from aicr.bundle.deployers import gitops
 from aicr.errors import invalid
+from aicr.values.versions import is_semver
 from aicr.yamlio import write
 
 TYPE_CHECKING = False
@@ -29,13 +28,6 @@ CHART: Final = "aicr-bundle"
 DEFAULT_VERSION: Final = "0.1.0"
 #: Root keys of the chart's values that are no components.
 ROOT_KEYS: Final = ("appName", "deployer", "global", "repoURL", "targetRevision")
-
-_NUMBER: Final = r"(?:0|[1-9][0-9]*)"
-_IDENTIFIER: Final = rf"(?:{_NUMBER}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
-SEMVER: Final = (
-    rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-{_IDENTIFIER}(?:\.{_IDENTIFIER})*)?"
-    r"(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
-)
 
 #: values.schema.json as text: the json module costs a start more than all else that this chart needs.
 _SCHEMA: Final = r"""{
@@ -124,7 +116,7 @@ def chart_target(recipe: Mapping[str, Any], options: BundleOptions) -> Target:
     if options.oci_reference:
         reference, tag = gitops.oci_output(options)
         version = tag.replace("_", "+")
-        if not re.fullmatch(SEMVER, version):
+        if not is_semver(version):
             raise invalid(
                 f"the tag {tag!r} stands for the chart version {version!r}, which is no strict "
                 f"semantic version",
@@ -134,10 +126,9 @@ def chart_target(recipe: Mapping[str, Any], options: BundleOptions) -> Target:
         parent, _, chart = reference.rpartition("/")
         return Target(chart, version, parent)
     given = str((recipe.get("metadata") or {}).get("version") or "").removeprefix("v")
-    short = re.fullmatch(rf"({_NUMBER})(?:\.({_NUMBER}))?", given)
-    if short is not None:
-        given = f"{short[1]}.{short[2] or 0}.0"
-    return Target(CHART, given if re.fullmatch(SEMVER, given) else DEFAULT_VERSION, "")
+    # 1 and 1.2 are the same as 1.0.0 and 1.2.0; what is longer has to be whole.
+    whole = next((text for text in (given, f"{given}.0", f"{given}.0.0") if is_semver(text)), "")
+    return Target(CHART, whole or DEFAULT_VERSION, "")
 
 
 def override_keys(plan: Plan) -> dict[str, str]:

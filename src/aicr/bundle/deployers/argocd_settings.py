@@ -12,8 +12,6 @@ It must not know what an Application looks like. Source: bundler spec 1.1, 1.4, 
 
 from __future__ import annotations
 
-import re
-
 from aicr.bundle.deployers import gitops
 from aicr.bundle.overrides import RESERVED_KEY, SET, SET_FILE, SET_JSON
 from aicr.errors import AicrError, invalid, nearest
@@ -109,6 +107,8 @@ def read(options: BundleOptions, default_parent: str) -> Settings:
             raise invalid(
                 f"{SET} {_PREFIX}{key} is given twice", where=SET, hint="keep one of the two flags"
             )
+        import re
+
         pattern, form = _FORMS[key]
         if not re.fullmatch(pattern, value) or len(value) > gitops.MAX_SUBDOMAIN:
             raise invalid(f"invalid {SET} {_PREFIX}{key}={value!r}: expected {form}", where=SET)

@@ -37,6 +37,7 @@ HELMOP: Final = "helmop"
 ENTRYPOINTS: Final = {GITREPO: "gitrepo.yaml", HELMOP: "helmops.yaml"}
 STEPS: Final = (
     "push the content of <output folder> to the root of the repository",
+    "cd <output folder>",
     "kubectl apply -f gitrepo.yaml",
     "kubectl label clusters.fleet.cattle.io <cluster> --namespace fleet-default "
     "aicr.run/bundle=aicr",
@@ -69,7 +70,7 @@ def generate(plan: Plan, folders: list[Folder]) -> Files:
             where="--fleet-mode",
         )
     app = options.app_name or APP
-    gitops.check_name(app, "--app-name", limit=gitops.MAX_LABEL, pattern=gitops.LABEL)
+    gitops.check_name(app, "--app-name", limit=gitops.MAX_LABEL, subdomain=False)
     repository = gitops.repository(options, PLACEHOLDER, output=False)
 
     files: Files = {}
@@ -264,7 +265,7 @@ def _too_large(folder: Folder, size: int) -> Exception:
 def steps(options: BundleOptions) -> tuple[str, ...]:
     """The commands that deploy a bundle made with these flags."""
     commands = fleet_page.deploy(options, options.app_name or APP, ENTRYPOINTS[options.fleet_mode])
-    return (*STEPS[:1], *commands) if options.fleet_mode == GITREPO else tuple(commands)
+    return (*(STEPS[:2] if options.fleet_mode == GITREPO else STEPS[1:2]), *commands)
 
 
 def notes(plan: Plan) -> list[str]:

@@ -11,9 +11,7 @@ It must not know the order of releases. Source: bundler spec 1.5, 5.5; field cas
 
 from __future__ import annotations
 
-import re
-
-from aicr.bundle import layout
+from aicr.bundle import charts, layout
 from aicr.bundle.deployers import gitops
 from aicr.errors import invalid
 
@@ -175,7 +173,7 @@ def source_name(url: str) -> str:
     """Name of the source for an address: lower case, without scheme and `.git`, at most 63
     characters (bundler spec 5.5)."""
     plain = url.partition("://")[2].rstrip("/").removesuffix(".git").lower()
-    return gitops.fitted(re.sub(r"[^a-z0-9]+", "-", plain).strip("-"), gitops.MAX_LABEL)
+    return gitops.fitted(charts.source_alias(plain), gitops.MAX_LABEL)
 
 
 def _oci_names(folders: list[Folder]) -> dict[tuple[str, str], str]:

@@ -9,14 +9,15 @@ cases F4, F7.
 
 from __future__ import annotations
 
-import re
-
 from aicr.artifacts import checksums
+from aicr.bundle.addresses import holds_secret
 from aicr.bundle.options import TARGET_REVISION
+from aicr.contract.object_names import has_label_form, has_subdomain_form
 from aicr.errors import invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterable, Mapping
     from typing import Any, Final
 
@@ -40,7 +41,8 @@ SUBDOMAIN: Final = rf"{LABEL}(?:\.{LABEL})*"
 _SCHEMES: Final = ("https://", "http://", "ssh://", OCI)
 #: The short form of ssh that git takes, `git@host:path`; it is no URL.
 _SCP: Final = r"([A-Za-z0-9_.-]+)@([A-Za-z0-9.-]+):([^/:].*)"
-_COMMIT: Final = r"[0-9a-f]{40}"
+_COMMIT_LENGTH: Final = 40
+_OF_A_COMMIT: Final = frozenset("0123456789abcdef")
 
 
 class Repository:
@@ -75,7 +77,7 @@ def repository(options: BundleOptions, placeholder: str, *, output: bool = True)
 
     Raises:
         AicrError: INVALID_REQUEST for an address that no GitOps tool reads, or one that carries a
-            password, which would then be stored in the bundle.
+            password or token, which would then be stored in the bundle.
     """
     if options.repo:
         check_address(options.repo, "--repo")
@@ -115,7 +117,7 @@ def split_reference(reference: str) -> tuple[str, str]:
 
 def git_reference(revision: str) -> dict[str, str]:
     """A Git revision under the key that says what it is: a commit, a full ref, else a branch."""
-    if re.fullmatch(_COMMIT, revision):
+    if len(revision) == _COMMIT_LENGTH and _OF_A_COMMIT.issuperset(revision):
         return {"commit": revision}
     if revision.startswith("refs/"):
         return {"name": revision}
@@ -124,11 +126,20 @@ def git_reference(revision: str) -> dict[str, str]:
 
 def as_url(address: str) -> str:
     """The address with a scheme: `git@host:path` written out as ssh."""
-    short = re.fullmatch(_SCP, address)
+    short = _scp(address)
     if short is None:
         return address
     user, host, path = short.groups()
     return f"ssh://{user}@{host}/{path}"
+
+
+def _scp(address: str) -> re.Match[str] | None:
+    """The parts of `git@host:path`, or None for an address of another form."""
+    if "@" not in address:
+        return None
+    import re
+
+    return re.fullmatch(_SCP, address)
 
 
 def check_address(address: str, flag: str) -> None:
@@ -141,15 +152,16 @@ def check_address(address: str, flag: str) -> None:
     scheme = next((known for known in _SCHEMES if address.startswith(known)), "")
     rest = address.removeprefix(scheme)
     host = rest.partition("/")[0]
-    if odd or not (scheme or re.fullmatch(_SCP, address)) or not host.rpartition("@")[2]:
+    if odd or not (scheme or _scp(address)) or not host.rpartition("@")[2]:
         raise invalid(
             f"invalid {flag} {address!r}: not the address of a repository",
             where=flag,
             hint="write https://host/path.git, ssh://git@host/path.git or oci://registry/path",
         )
-    if scheme and ":" in host.rpartition("@")[0]:
+    if holds_secret(address):
         raise invalid(
-            f"invalid {flag}: the address holds a password, which would be stored in the bundle",
+            f"invalid {flag}: the address holds a password or token, which would be stored in the "
+            f"bundle",
             where=flag,
             hint="give the tool that reads the repository its credentials in a Secret",
         )
@@ -167,14 +179,14 @@ def fitted(name: str, limit: int) -> str:
     return f"{name[: limit - _DIGEST - 1].rstrip('-.')}-{digest}"
 
 
-def check_name(name: str, flag: str, *, limit: int, pattern: str = SUBDOMAIN) -> None:
+def check_name(name: str, flag: str, *, limit: int, subdomain: bool = True) -> None:
     """Refuse a name that Kubernetes would refuse.
 
     Raises:
         AicrError: INVALID_REQUEST naming the flag.
     """
-    # fullmatch, because $ would let a trailing newline through (field case F4).
-    if len(name) > limit or not re.fullmatch(pattern, name):
+    fits = has_subdomain_form(name) if subdomain else has_label_form(name)
+    if len(name) > limit or not fits:
         raise invalid(
             f"invalid {flag} {name!r}: not a valid object name",
             where=flag,
@@ -211,6 +223,15 @@ def stored_size(files: Mapping[str, tuple[bytes, int]]) -> int:
     import zlib
 
     return sum(len(zlib.compress(data, 9)) for data, _ in files.values()) * 4 // 3
+
+
+def publish_step(source: Repository, options: BundleOptions) -> tuple[str, ...]:
+    """What has to be done before the tool can read the bundle; nothing when this run publishes it."""
+    if not source.is_oci:
+        return ("push the content of <output folder> to the root of the repository",)
+    if options.oci_reference and not options.repo:
+        return ()
+    return (f"publish the content of <output folder> as {source.url}:{source.revision}",)
 
 
 def publish_note(source: Repository, what: str) -> list[str]:

@@ -18,10 +18,8 @@ Source: bundler spec 5.0, 5.2; requirements C-122 to C-125, C-132.
 
 from __future__ import annotations
 
-import re
-
 from aicr.artifacts import checksums
-from aicr.bundle import info, layout, readme
+from aicr.bundle import charts, info, layout, readme
 from aicr.bundle.deployers import waiting
 from aicr.errors import invalid
 from aicr.yamlio import write
@@ -40,8 +38,9 @@ ENTRYPOINT: Final = "helmfile.yaml"
 STEPS: Final = ("cd <output folder>", "helmfile sync")
 
 _OCI: Final = "oci://"
-#: What helmfile takes for a reference to a secret in a values file.
-_SECRET: Final = re.compile(rb"ref\+[^+:\s]*://")
+#: What helmfile takes for a reference to a secret in a values file, and how each begins.
+_SECRET: Final = rb"ref\+[^+:\s]*://"
+_SECRET_START: Final = b"ref+"
 _GENERATED: Final = "# Made by aicr; change the recipe or the flags and make the bundle again.\n"
 
 
@@ -135,7 +134,7 @@ def _repository(folder: Folder) -> str:
 
 
 def _alias(url: str) -> str:
-    return re.sub(r"[^A-Za-z0-9]+", "-", url.partition("://")[2]).strip("-")
+    return charts.source_alias(url.partition("://")[2])
 
 
 def _document(
@@ -192,7 +191,11 @@ def _release(folder: Folder, component: Component, aliases: dict[str, str]) -> d
                 "events": ["presync"],
                 "showlogs": True,
                 "command": "bash",
-                "args": [f"{here}/apply-crds.sh"],
+                # helmfile's own --kube-context reaches helm, and a hook by its arguments alone.
+                "args": [
+                    f"{here}/apply-crds.sh",
+                    "--kube-context={{ .Release.KubeContext }}",
+                ],
             }
         ]
     return release
@@ -213,22 +216,30 @@ def _guard(folder: Folder) -> None:
             )
     for path in ("values.yaml", "cluster-values.yaml"):
         content = folder.files.get(path)
-        found = _SECRET.search(content[0]) if content is not None else None
-        if found is not None:
-            raise invalid(
-                f"component {folder.parent!r} has a value with {found.group().decode()}…, which "
-                f"helmfile would replace by a secret that it looks up",
-                where=f"{folder.dir}/{path}",
-                hint="keep the secret in the cluster and name it in the values, or use another "
-                "--deployer",
-            )
+        if content is not None and _SECRET_START in content[0]:
+            _guard_secrets(folder, path, content[0])
+
+
+def _guard_secrets(folder: Folder, path: str, content: bytes) -> None:
+    import re
+
+    found = re.search(_SECRET, content)
+    if found is not None:
+        raise invalid(
+            f"component {folder.parent!r} has a value with {found.group().decode()}…, which "
+            f"helmfile would replace by a secret that it looks up",
+            where=f"{folder.dir}/{path}",
+            hint="keep the secret in the cluster and name it in the values, or use another "
+            "--deployer",
+        )
 
 
 def _sections(plan: Plan) -> dict[str, list[str]]:
     """What README.md says about helmfile alone."""
     how = [
-        "`helmfile sync` needs helmfile and helm. It can be run again; `helmfile --kube-context`",
-        "chooses the cluster.",
+        "`helmfile sync` needs helmfile 1.0 or later, and helm. It can be run again. KUBECONFIG and",
+        "`helmfile --kube-context` choose the cluster; `helmfile --kubeconfig` does not reach the step",
+        "that brings CRDs up to date, so do not use it.",
     ]
     if plan.serial:
         how += [

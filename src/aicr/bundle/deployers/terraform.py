@@ -16,8 +16,6 @@ C-118, C-133.
 
 from __future__ import annotations
 
-import re
-
 from aicr.artifacts import checksums
 from aicr.bundle import info, layout, readme, scripts
 from aicr.bundle.deployers import terraform_modules, waiting
@@ -109,7 +107,9 @@ def label(component: str) -> str:
     >>> label("gpu-operator"), label("1password-connect")
     ('gpu_operator', '_1password_connect')
     """
-    made = re.sub(r"[^A-Za-z0-9_]", "_", component)
+    made = "".join(
+        char if char.isascii() and (char.isalnum() or char == "_") else "_" for char in component
+    )
     return f"_{made}" if made[:1].isdigit() else made
 
 

@@ -8,8 +8,6 @@ It must not know about templates, only about values.
 
 from __future__ import annotations
 
-import re
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
@@ -122,6 +120,8 @@ def sprintf(template: str, values: tuple[Any, ...]) -> str:
     Raises: EvaluationError for another verb, for a value that does not fit its verb, and for too
         few or too many values.
     """
+    import re
+
     used = 0
 
     def one(match: re.Match[str]) -> str:

@@ -1,17 +1,16 @@
 """Cut the text of a template into literal text and actions, and actions into tokens.
 
-Design: literal text is found with ``str.find`` and inside an action one regular expression matches
-one token after another, so a long manifest with few actions costs next to nothing. A token is a
-tuple ``(kind, text, offset, spaced)``; ``spaced`` tells if white space stands before it, because in
-this language ``.a .b`` are two values and ``.a.b`` is one. Trim markers and comments are dealt
-with here and are not seen by the parser.
+Design: literal text is found with ``str.find``, so a long manifest with few actions costs next to
+nothing, and inside an action the first character of a token says how to find its end: no regular
+expression, because importing `re` and compiling one takes longer than every template that we ship.
+A token is a tuple ``(kind, text, offset, spaced)``; ``spaced`` tells if white space stands before
+it, because in this language ``.a .b`` are two values and ``.a.b`` is one. Trim markers and comments
+are dealt with here and are not seen by the parser.
 
 It must not know what keywords or functions there are.
 """
 
 from __future__ import annotations
-
-import re
 
 from aicr.errors import AicrError, invalid
 
@@ -24,17 +23,10 @@ if TYPE_CHECKING:
 
 SPACE = " \t\r\n"
 _TRIM_MARKS = ("- ", "-\n", "-\t", "-\r")
-_TOKEN = re.compile(
-    r"[ \t\r\n]*(?:"
-    r"(?P<close>\}\}|(?<=[ \t\r\n])-\}\})"
-    r"|(?P<number>[+-]?\.?[0-9](?:[eEpP][+-]|[\w.])*)"
-    r"|(?P<name>(?:[.$]\w*|\w+)(?=[ \t\r\n.,|:()]|\}\}|\Z))"
-    r'|(?P<string>"(?:[^"\\\n]|\\[^\n])*")'
-    r"|(?P<raw>`[^`]*`)"
-    r"|(?P<char>'(?:[^'\\\n]|\\[^\n])+')"
-    r"|(?P<mark>:=|[=|,()])"
-    r")"
-)
+_DIGITS = "0123456789"
+#: What may stand right after a name, beside the end of the action and of the text.
+_AFTER_NAME = " \t\r\n.,|:()"
+_MARKS = "=|,()"
 
 
 def line_of(text: str, offset: int) -> int:
@@ -100,23 +92,95 @@ def _skip_comment(text: str, start: int, inner: int, source: str) -> tuple[int, 
 def _lex_action(text: str, start: int, inner: int, source: str) -> tuple[list[Token], int, bool]:
     """The tokens of the action that opens at *start*, its end, and if it trims what follows."""
     tokens: list[Token] = []
-    match = _TOKEN.match
     cursor = inner
     while True:
-        found = match(text, cursor)
-        if found is None:
+        offset = _skip(text, cursor, SPACE)
+        if text.startswith("}}", offset):
+            return tokens, offset + 2, False
+        if text.startswith("-}}", offset) and text[offset - 1] in SPACE:
+            return tokens, offset + 3, True
+        kind, end = _token_at(text, offset)
+        if not end:
             raise _unreadable(text, start, cursor, source)
-        kind = found.lastgroup
-        assert kind is not None
-        offset = found.start(kind)
-        end = found.end()
-        if kind == "close":
-            return tokens, end, end - offset == 3
         token = text[offset:end]
         if kind == "name":
             kind = _kind_of_name(token)
         tokens.append((token if kind == "mark" else kind, token, offset, offset > cursor))
         cursor = end
+
+
+def _token_at(text: str, at: int) -> tuple[str, int]:
+    """Kind and end of the token that begins at *at*; the end is 0 when none does."""
+    first = text[at : at + 1]
+    if not first:
+        return "", 0
+    end = _end_of_number(text, at)
+    if end:
+        return "number", end
+    if first in ".$" or first == "_" or first.isalnum():
+        end = _end_of_word(text, at + 1)
+        ends = end == len(text) or text[end] in _AFTER_NAME or text.startswith("}}", end)
+        return "name", end if ends else 0
+    if first == '"':
+        return "string", _end_of_quoted(text, at)
+    if first == "`":
+        return "raw", text.find("`", at + 1) + 1
+    if first == "'":
+        end = _end_of_quoted(text, at)
+        return "char", end if end > at + 2 else 0
+    if text.startswith(":=", at):
+        return "mark", at + 2
+    return "mark", at + 1 if first in _MARKS else 0
+
+
+def _skip(text: str, at: int, characters: str) -> int:
+    """The first position from *at* without one of *characters*."""
+    while at < len(text) and text[at] in characters:
+        at += 1
+    return at
+
+
+def _end_of_word(text: str, at: int) -> int:
+    """The first position from *at* without a letter, a digit or ``_``."""
+    while at < len(text) and (text[at] == "_" or text[at].isalnum()):
+        at += 1
+    return at
+
+
+def _end_of_number(text: str, at: int) -> int:
+    """The end of a number, 0 if there is none: a sign, a point, a digit, then all that can belong to
+    a number; whether it is one is judged where it is read."""
+    if text[at] in "+-":
+        at += 1
+    if text[at : at + 1] == ".":
+        at += 1
+    if not (text[at : at + 1] and text[at] in _DIGITS):
+        return 0
+    at += 1
+    while at < len(text):
+        character = text[at]
+        if character in "eEpP" and text[at + 1 : at + 2] in ("+", "-"):
+            at += 2
+        elif character in "._" or character.isalnum():
+            at += 1
+        else:
+            break
+    return at
+
+
+def _end_of_quoted(text: str, at: int) -> int:
+    """The end of what is quoted by the character at *at*, on one line; 0 if it is not closed."""
+    quote = text[at]
+    at += 1
+    while at < len(text) and text[at] != "\n":
+        if text[at] == quote:
+            return at + 1
+        if text[at] == "\\":
+            if text[at + 1 : at + 2] in ("", "\n"):
+                return 0
+            at += 1
+        at += 1
+    return 0
 
 
 def _kind_of_name(token: str) -> str:
