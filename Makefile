@@ -62,7 +62,17 @@ lint: $(BIN)/.aicr-dev ## ruff, mypy --strict, layer contracts, shellcheck
 	@command -v shellcheck >/dev/null || { \
 	  echo "lint: shellcheck is missing; install it, for example: apt-get install shellcheck" >&2; \
 	  exit 1; }
-	@shellcheck .ci/run tools/*.sh
+	@shellcheck .ci/run .ci/weekly tools/*.sh
+
+# Empty BOM makes the page without a network: the charts then read "not pulled".
+.PHONY: bom-docs bom-check bom-refresh
+BOM ?= --pull
+bom-docs: $(BIN)/.aicr-dev ## write docs/container-images.md from the pinned charts (BOM= without a network)
+	@PATH="$(CURDIR)/.tools:$$PATH" $(BIN)/python -m tools.bom_docs $(BOM)
+bom-check: $(BIN)/.aicr-dev ## compare every line of the page of images with the charts
+	@PATH="$(CURDIR)/.tools:$$PATH" $(BIN)/python -m tools.bom_docs --check $(BOM)
+bom-refresh: $(BIN)/.aicr-dev ## the weekly job (.ci/weekly): propose the page when images drifted
+	@PATH="$(CURDIR)/.tools:$$PATH" $(BIN)/python -m tools.bom_refresh
 
 format: $(BIN)/.aicr-dev ## let ruff sort imports and lay out the code
 	@$(BIN)/ruff check --quiet --fix .
@@ -120,6 +130,8 @@ docs: $(BIN)/.aicr-dev ## write generated pages and completion scripts again
 	@$(BIN)/python -m tools.gen_validation_page
 	@echo "make: the page of checks"
 	@$(BIN)/python -m tools.gen_checks_page
+	@echo "make: the page of waiting times"
+	@$(BIN)/python -m tools.gen_timeouts_page
 	@echo "make: completion scripts"
 	@$(BIN)/python tools/make_completions.py
 

@@ -19,7 +19,7 @@ from typing import Final
 
 from tests.preflight_allreduce.slow_fabric import Fabric, localise, pairs
 
-from aicr.preflight.checks.allreduce.localise import budget
+from aicr.preflight.checks.allreduce.questions import budget
 
 SIZES: Final = (8, 12, 16, 24, 32, 64, 96, 128, 256, 512)
 

@@ -186,6 +186,10 @@ def main(names: list[str]) -> int:
     """Print the paths of the programs, building what is missing."""
     status = 0
     for name in names or TOOLS:
+        if name not in TOOLS:
+            report(f"{name}: no such program; there are {', '.join(TOOLS)}")
+            status = 1
+            continue
         try:
             print(program(name))
         except build.BuildError as error:

@@ -136,6 +136,7 @@ class Report:
     components: dict[str, Tally]
     overlays: dict[str, bool]
     mixins: dict[str, bool]
+    benchmarks: dict[str, bool]
     unknown: list[dict[str, str]]
 
     def summary(self) -> str:
@@ -148,6 +149,9 @@ class Report:
             there = sum(facts.there[sort] for facts in self.components.values())
             sourced = sum(facts.sourced[sort] for facts in self.components.values())
             rows.append((sort, there, sourced, there - sourced))
+        sourced = sum(self.benchmarks.values())
+        without = len(self.benchmarks) - sourced
+        rows.append(("benchmark templates", len(self.benchmarks), sourced, without))
         rows.append(("unknown", len(self.unknown), "", ""))
         return table(("what", "count", "with a source", "without"), rows)
 
@@ -197,7 +201,15 @@ def report(recipes: Path = RECIPES, sources: Path = SOURCES) -> Report:
         entry["name"]: tally(entry, data["components"].get(entry["name"], {}), recipes)
         for entry in registry
     }
-    return Report(components, sourced["overlays"], sourced["mixins"], data["unknown"])
+    templates = recipes / "validators" / "performance" / "testdata"
+    stated = data["benchmarks"]
+    benchmarks = {
+        name: bool(stated.get(name))
+        for name in sorted(
+            path.relative_to(templates).as_posix() for path in templates.rglob("*.yaml")
+        )
+    }
+    return Report(components, sourced["overlays"], sourced["mixins"], benchmarks, data["unknown"])
 
 
 def main() -> int:

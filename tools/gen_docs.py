@@ -171,7 +171,9 @@ def pages() -> dict[str, str]:
     """Every generated page: path relative to the checkout → text."""
     return {
         "README.md": example_page("README.md"),
+        "docs/bundle.md": example_page("docs/bundle.md"),
         "docs/explain.md": example_page("docs/explain.md"),
+        "docs/recipe.md": example_page("docs/recipe.md"),
         "docs/support-matrix.md": example_page("docs/support-matrix.md"),
         "docs/cli.md": cli_page(),
         "docs/errors.md": errors_page(),

@@ -40,6 +40,7 @@ DOCUMENTS: Final[dict[str, Any]] = {
     "RecipeMetadata": shapes.RecipeMetadata,
     "RecipeMixin": shapes.RecipeMixin,
     "RecipeResult": recipe_types.RecipeResult,
+    "Snapshot": shapes.SnapshotFile,
     "ValidatorCatalog": shapes.ValidatorCatalog,
 }
 
@@ -85,6 +86,21 @@ EXTRA: Final[dict[str, dict[str, Any]]] = {
     },
     "RegistryEntry": {"not": {"required": ["helm", "kustomize"]}},
     "Operation": {"minProperties": 1, "maxProperties": 1},
+    # The reader of snapshots leaves fields alone that a newer collector writes (recipe spec 8.1).
+    **{
+        name: {"additionalProperties": True}
+        for name in (
+            "SnapshotFile",
+            "SnapshotMetadata",
+            "Measurement",
+            "MeasuredItem",
+            "NotCollected",
+        )
+    },
+    "Subtype": {
+        "additionalProperties": True,
+        "anyOf": [{"required": ["data"]}, {"required": ["items"]}],
+    },
     # A container of Kubernetes: fields that this version does not know reach the pod as they are.
     **{
         name: {"additionalProperties": True}
@@ -162,6 +178,10 @@ HELP: Final[dict[tuple[str, str], str]] = {
     ("RegistryEntry", "storageClassPaths"): "Value paths that get --storage-class.",
     ("RegistryEntry", "valueOverrideKeys"): "Other names of the component in --set.",
     ("SchedulingPaths", "taintStrPaths"): "Value paths that get a taint as key=value:Effect.",
+    ("Subtype", "context"): "Texts that describe the readings; constraints do not see them.",
+    ("Subtype", "data"): "Readings: a name and a text, number or boolean each.",
+    ("Subtype", "items"): "Several equal things, addressed as Type.subtype[0].key.",
+    ("Subtype", "subtype"): "Its name; this key is not called name.",
     ("Transition", "from"): "Versions this starts from; has an upper bound.",
     ("Transition", "to"): "Versions this leads to; has both bounds.",
     ("Validation", "conditions"): "Criteria under which it runs: words by field.",
@@ -174,6 +194,7 @@ DOCS: Final[dict[str, str]] = {
     "AssertTimeouts": "Time budgets; only assert is honoured.",
     "CheckStep": "A step of a health check: operations one after another.",
     "Operation": "Exactly one of assert and error.",
+    "SnapshotMetadata": "When, where and by which version it was measured.",
     "Transition": "What it takes to get from one range of versions to another.",
 }
 

@@ -12,54 +12,66 @@ import argparse
 import importlib
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Final
 
 import shtab
 
+from aicr.artifacts import trust
+from aicr.bundle import mirror
 from aicr.bundle.deployers import names
 from aicr.catalog.criteria_values import FIELDS, VALUES
-from aicr.cli import diff, explain, query, recipe_list, upgrade_check
+from aicr.checks import registry
+from aicr.checks.sdk.check import PHASES
+from aicr.cli import preflight_run
 from aicr.cli.completion import SHELLS
 from aicr.cli.formats import FORMATS
 from aicr.cli.main import COMMANDS, SUBCOMMANDS
+from aicr.lint import schema_files
+from aicr.preflight.gang.presets import PRESETS
 from aicr.recipe.graph import FORMS
 
 FOLDER: Final = Path(__file__).parent.parent / "src" / "aicr" / "cli" / "completions"
 
-#: Flags whose value is a file or a folder, by command and destination; "" is any command.
-PATHS: Final[dict[tuple[str, str], object]] = {
-    ("", "recipe"): shtab.FILE,
-    ("", "criteria"): shtab.FILE,
-    ("", "snapshot"): shtab.FILE,
-    ("", "config"): shtab.FILE,
-    ("", "data"): shtab.DIRECTORY,
-    ("", "paths"): shtab.FILE,
-    ("", "before"): shtab.FILE,
-    ("", "after"): shtab.FILE,
-    ("", "baseline"): shtab.FILE,
-    ("", "target"): shtab.FILE,
-    ("diff", "output"): shtab.FILE,
-    ("upgrade-check", "output"): shtab.FILE,
-    ("recipe", "output"): shtab.FILE,
-    ("bundle", "output"): shtab.DIRECTORY,
+#: What a shell offers for a value, by what the help calls it.
+PLACES: Final[dict[str, object]] = {
+    "A": shtab.FILE,
+    "B": shtab.FILE,
+    "BUNDLE": shtab.DIRECTORY,
+    "DIR": shtab.DIRECTORY,
+    "FILE": shtab.FILE,
+    "FILE|DIR": shtab.FILE,
+    "SOURCE": shtab.FILE,
+}
+#: Formats of commands whose module has no FORMATS, where they are not the usual ones.
+OTHER_FORMATS: Final[dict[str, tuple[str, ...]]] = {
+    "mirror list": mirror.FORMATS,
+    "preflight explain": ("text", "json", "yaml"),
+    "preflight inject": ("yaml", "json"),
+}
+#: Words of a command, by destination, beside those that every command shares.
+WORDS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
+    "checks list": {"phase": PHASES},
+    "checks show": {"name": tuple(registry.names())},
+    "cluster": {"word": ("demo",)},
+    "preflight config": {"word": ("check",)},
+    "preflight gangs": {"discovery": tuple(PRESETS)},
+    "preflight inject": {"show": ("pod", "patch")},
+    "preflight run": {"check": preflight_run.CHECKS},
+    "schema": {"kind": tuple(schema_files.kinds())},
+    "validate": {"phase": (*PHASES, "all"), "runner": ("job", "local")},
+    "verify": {"min_trust_level": trust.LEVELS},
 }
 
 
-def choices(command: str) -> dict[str, tuple[str, ...]]:
+def choices(command: str, module: ModuleType) -> dict[str, tuple[str, ...]]:
     """Words that a flag or argument takes, by destination."""
     found = {field: tuple(VALUES[field]) for field in FIELDS}
-    own = {
-        "diff": diff.FORMATS,
-        "query": query.FORMATS,
-        "upgrade-check": upgrade_check.FORMATS,
-        "explain": explain.FORMATS,
-        "recipe list": recipe_list.FORMATS,
-    }
-    found["format"] = own.get(command, FORMATS)
+    found["format"] = getattr(module, "FORMATS", OTHER_FORMATS.get(command, FORMATS))
     found["shell"] = SHELLS
     found["graph"] = FORMS
     found["deployer"] = tuple(names())
-    return found
+    return found | WORDS.get(command, {})
 
 
 def full_parser() -> argparse.ArgumentParser:
@@ -68,9 +80,11 @@ def full_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="store_true", help="print the version")
     commands = parser.add_subparsers(dest="command")
     for name, (module, line) in COMMANDS.items():
-        own = command_parser(name, module)
-        added = commands.add_parser(name, help=line, parents=[own], add_help=False)
         below = {full: entry for full, entry in SUBCOMMANDS.items() if full.startswith(f"{name} ")}
+        own = command_parser(name, module)
+        if below:
+            _drop_word(own)
+        added = commands.add_parser(name, help=line, parents=[own], add_help=False)
         if below:
             seconds = added.add_subparsers()
             for full, (second, about) in below.items():
@@ -80,16 +94,29 @@ def full_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def command_parser(name: str, module: str) -> argparse.ArgumentParser:
+def _drop_word(parser: argparse.ArgumentParser) -> None:
+    """Take away the word by which the program finds the sub-command: here that is argparse's work.
+
+    Left in, it would be the first word, and the sub-commands would be offered for the second.
+    """
+    parser._actions[:] = [action for action in parser._actions if action.dest != "word"]
+    for group in parser._action_groups:
+        group._group_actions[:] = [
+            action for action in group._group_actions if action.dest != "word"
+        ]
+
+
+def command_parser(name: str, path: str) -> argparse.ArgumentParser:
     """The parser of one command, with what a shell may offer."""
-    own: argparse.ArgumentParser = importlib.import_module(module).parser().full()
-    words = choices(name)
+    module = importlib.import_module(path)
+    own: argparse.ArgumentParser = module.parser().full()
+    words = choices(name, module)
     for action in own._actions:
         if action.dest in words:
             action.choices = words[action.dest]
-        path = PATHS.get((name, action.dest)) or PATHS.get(("", action.dest))
-        if path is not None:
-            action.complete = path  # type: ignore[attr-defined]
+        place = PLACES.get(str(action.metavar))
+        if place is not None and action.choices is None:
+            action.complete = place  # type: ignore[attr-defined]
     return own
 
 

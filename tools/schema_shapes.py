@@ -222,7 +222,7 @@ Transition = TypedDict(
         "from": str,
         "to": str,
         "verdict": Literal["safe", "manual", "blocked"],
-        "summary": NotRequired[str],
+        "summary": str,
         "precondition": NotRequired[str],
         "reversible": NotRequired[bool],
         "reversibleNotes": NotRequired[str],
@@ -282,3 +282,50 @@ class HealthCheck(TypedDict):
     kind: Literal["Test"]
     metadata: CheckMetadata
     spec: CheckSpec
+
+
+class MeasuredItem(TypedDict, total=False):
+    """One of several equal things: readings, and texts that tell which it is."""
+
+    data: dict[str, str | int | float | bool]
+    context: dict[str, str]
+
+
+class Subtype(TypedDict):
+    """A group of readings."""
+
+    subtype: str
+    data: NotRequired[dict[str, str | int | float | bool]]
+    context: NotRequired[dict[str, str]]
+    items: NotRequired[list[MeasuredItem]]
+
+
+class Measurement(TypedDict):
+    """What one part of a node or cluster was found to be."""
+
+    type: Literal["K8s", "GPU", "OS", "SystemD", "NodeTopology", "NetworkTopology"]
+    subtypes: list[Subtype]
+
+
+class NotCollected(TypedDict):
+    """A reading that could not be taken, and why."""
+
+    reading: str
+    code: str
+    reason: str
+
+
+SnapshotMetadata = TypedDict(
+    "SnapshotMetadata",
+    {"timestamp": NotRequired[str], "version": NotRequired[str], "source-node": NotRequired[str]},
+)
+
+
+class SnapshotFile(TypedDict):
+    """What was measured on a node and in its cluster (recipe spec 8.1)."""
+
+    kind: Literal["Snapshot"]
+    apiVersion: Literal["aicr.run/v1"]
+    metadata: NotRequired[SnapshotMetadata]
+    measurements: list[Measurement]
+    notCollected: NotRequired[list[NotCollected]]

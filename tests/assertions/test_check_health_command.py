@@ -15,8 +15,8 @@ from tests.cli.program import Result, aicr, checked
 from tests.kube import fakeapi
 
 from aicr.assertions import selection
-from aicr.assertions.timing import Timing
 from aicr.catalog.catalog import Catalog
+from aicr.checks.sdk.timeouts import Timeouts
 from aicr.cli import check_health
 from aicr.cli.console import Console
 from aicr.cli.main import main
@@ -165,9 +165,9 @@ def test_a_component_that_becomes_healthy_is_told_while_others_wait(
 def test_a_look_comes_often_enough_to_tell_within_five_seconds() -> None:
     """Two pauses fit: one that has just begun, and the answer."""
     parsed = check_health.parser().parse(["app"])
-    timing = check_health._timing(Timing(), parsed)
+    timing = check_health._timing(Timeouts(), parsed)
     assert (timing.budget, timing.retry, timing.absent_grace) == (450.0, 2.0, 30.0)
-    assert check_health._timing(Timing().scaled(0.5), parsed).retry == 1.0
+    assert check_health._timing(Timeouts().scaled(0.5), parsed).retry == 1.0
 
 
 @pytest.mark.covers("V-380")

@@ -80,6 +80,7 @@ def test_images_that_drift_below_an_unmoved_pin_are_for_the_full_comparison(
     assert aicr("bom", "--check", page, "--full").status == 0
 
 
+@pytest.mark.covers("C-136", "C-137")
 def test_another_pin_of_an_overlay_stands_in_the_version_column(
     bill: bom.Bom, tmp_path: Path
 ) -> None:

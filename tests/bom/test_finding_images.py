@@ -82,6 +82,40 @@ def found(document: Any, **options: str) -> list[tuple[str, str, str]]:
                 ("h.example:5000/a/b:2", "data.x", "text"),
             ],
         ),
+        (
+            {"volumes": [{"image": {"reference": "quay.io/a/model:v1", "pullPolicy": "Always"}}]},
+            [("quay.io/a/model:v1", "volumes[0].image.reference", "scalar")],
+        ),
+        (
+            {"image": {"repository": "ghcr.io/a/b", "tag": f"v1@{DIGEST}"}},
+            [(f"ghcr.io/a/b:v1@{DIGEST}", "image", "split")],
+        ),
+        (
+            {"prefetch": {"images": ["busybox:1", "ghcr.io/a/b:2"]}},
+            [
+                ("docker.io/library/busybox:1", "prefetch.images[0]", "scalar"),
+                ("ghcr.io/a/b:2", "prefetch.images[1]", "scalar"),
+            ],
+        ),
+        (
+            {"args": ["--init-image=busybox:1", "--imagePullPolicy=Always", "image:tag"]},
+            [("docker.io/library/busybox:1", "args[0]", "text")],
+        ),
+        (
+            {"data": {"pod.yaml": 'image: "busybox:1"\nsideImage: quay.io/a/b\nimage: none\n'}},
+            [
+                ("docker.io/library/busybox:1", r"data.pod\.yaml", "text"),
+                ("quay.io/a/b:latest", r"data.pod\.yaml", "text"),
+            ],
+        ),
+        (
+            {"script": "RUN_IMAGE=busybox:1 ./go"},
+            [("docker.io/library/busybox:1", "script", "text")],
+        ),
+        (
+            {"note": "It is ghcr.io/a/b:1.2. See there."},
+            [("ghcr.io/a/b:1.2", "note", "text")],
+        ),
         ({"taint": "nvidia.com/gpu:NoSchedule"}, []),
         ({"url": "https://docs.example/a/b:1"}, []),
         ({"label": "nvidia.com/gpu"}, []),
@@ -140,6 +174,23 @@ def test_a_part_of_a_charts_own_image_is_reported_as_partial() -> None:
         {"a": {"image": {"tag": "v9"}}, "b": {"image": {"pullPolicy": "x"}}}, source="x"
     )
     assert (scan.found, scan.partial) == ([], [("a", "image")])
+
+
+@pytest.mark.covers("L1")
+@pytest.mark.parametrize(
+    ("document", "path"),
+    [
+        ({"image": "{{ .Values.image }}"}, "image"),
+        ({"image": {"repository": "{{ .Values.hub }}/a", "tag": "1"}}, "image"),
+        ({"image": {"repository": "ghcr.io/a/b", "tag": "${TAG}"}}, "image"),
+        ({"d": {"repository": "nvcr.io/nvidia", "image": "d", "version": "$(V)"}}, "d"),
+        ({"kubectl": {"repository": "docker.io/alpine/kubectl", "tag": "{{ x }}"}}, "kubectl"),
+    ],
+)
+def test_what_is_filled_in_later_is_no_image_and_is_told(document: Any, path: str) -> None:
+    """A placeholder disqualifies a value (8.1); it neither ends the run nor goes unmentioned."""
+    scan = image_scan.scan(document, source="x")
+    assert (scan.found, scan.partial) == ([], [tuple(path.split("."))])
 
 
 def test_a_schema_describes_images_and_holds_none() -> None:

@@ -59,6 +59,9 @@ def test_a_reference_is_normalised(text: str, normal: str, floating: str) -> Non
         ("nvcr.io/<org>/a:1", "placeholder that is not filled in"),
         ("bad_host.example/a:1", "which is not a host"),
         ("a b/c", "is not one"),
+        ("h.example:0/a:1", "has the port 0"),
+        ("h.example:65536/a:1", "has the port 65536"),
+        (f"ghcr.io/{'a' * 248}:1", "a name of more than 255 characters"),
     ],
 )
 def test_what_no_runtime_accepts_is_refused(text: str, said: str) -> None:
@@ -99,6 +102,7 @@ def test_a_scalar_counts_as_a_reference_when_it_looks_like_one(text: str, is_ima
         ({"registry": "ghcr.io", "repository": "a/b", "digest": DIGEST}, f"ghcr.io/a/b@{DIGEST}"),
         ({"repository": "busybox", "tag": "1"}, "docker.io/library/busybox:1"),
         ({"repository": "ghcr.io/a/b", "tag": DIGEST}, f"ghcr.io/a/b@{DIGEST}"),
+        ({"repository": "ghcr.io/a/b", "tag": f"v1@{DIGEST}"}, f"ghcr.io/a/b:v1@{DIGEST}"),
         ({"repository": "ghcr.io/a/b", "digest": DIGEST[7:]}, f"ghcr.io/a/b@{DIGEST}"),
         ({"repository": "ghcr.io/a/b:2"}, "ghcr.io/a/b:2"),
         ({"repository": "ghcr.io/a/b"}, "ghcr.io/a/b"),
@@ -116,6 +120,7 @@ def test_split_forms_are_joined(fields: dict[str, str], joined: str) -> None:
     [
         {"repository": "ghcr.io/a/b", "tag": "no tag"},
         {"repository": "ghcr.io/a/b", "digest": "sha256:1"},
+        {"repository": "ghcr.io/a/b", "tag": "v1@sha256:1"},
         {"repository": "Ghcr/A"},
     ],
 )
@@ -150,14 +155,22 @@ def test_a_reference_is_brought_into_a_mirror_once(text: str, mirrored: str) -> 
         ("nvcr.io/a/b:1", "pkg:oci/b?repository_url=nvcr.io/a/b&tag=1"),
         (
             f"ghcr.io/a/b@{DIGEST}",
-            f"pkg:oci/b@sha256%3A{DIGEST[7:]}?repository_url=ghcr.io/a/b",
+            f"pkg:oci/b@{DIGEST}?repository_url=ghcr.io/a/b",
         ),
-        ("h.example:5000/b:1", "pkg:oci/b?repository_url=h.example%3A5000/b&tag=1"),
+        ("h.example:5000/b:1", "pkg:oci/b?repository_url=h.example:5000/b&tag=1"),
+        ("[::1]:5000/b:1", "pkg:oci/b?repository_url=%5B::1%5D:5000/b&tag=1"),
     ],
 )
 def test_an_image_has_a_package_url(text: str, purl: str) -> None:
-    """Type oci: name, digest as version, where it lies and its tag as qualifiers."""
+    """Type oci: name, digest as version, where it lies and its tag as qualifiers.
+
+    The form is the canonical one, which leaves colons unencoded, as the package URL's own library
+    writes it.
+    """
+    from packageurl import PackageURL
+
     assert images.parse(text).purl == purl
+    assert PackageURL.from_string(purl).to_string() == purl
 
 
 def test_references_sort_by_their_parts() -> None:

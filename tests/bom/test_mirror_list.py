@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -84,3 +87,22 @@ def test_a_recipe_is_listed_without_a_bundle_on_disk(tmp_path: Path) -> None:
     )
     assert "mirror.local/efa:v1" in json.loads(result.out)["images"]
     assert [path.name for path in tmp_path.iterdir()] == ["recipe.yaml"]
+
+
+@pytest.mark.parametrize("command", [("mirror", "list"), ("mirror", "check"), ("bom",)])
+def test_a_folder_that_cannot_be_read_ends_the_run(
+    command: tuple[str, ...], bundle: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list that left it out would be believed."""
+    real = os.scandir
+
+    def scandir(path: Any = ".") -> Any:
+        if os.fspath(path).endswith("002-tools"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    result = aicr(*command, bundle)
+    assert result.status == 2
+    assert result.out == ""
+    assert "002-tools cannot be read: Permission denied" in result.err

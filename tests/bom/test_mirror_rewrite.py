@@ -128,6 +128,8 @@ def test_the_report_names_image_object_and_reason(tmp_path: Path) -> None:
         "(001-driver/values.yaml: driver)",
         "driver: not to be seen from here: 001-driver/values.yaml: node.image",
         "driver: chart not looked into, rendered: no (not pulled)",
+        "driver: its chart comes from https://charts.example/nvidia, outside of the mirror, when "
+        "it is installed; bundle it with --vendor-charts",
         "tools: quay.io/x/y:1 is not rewritten, inside of text "
         "(Deployment tools/tools: …containers[0].args[0])",
         "tools: registry.example:5000/a/b:2 is not rewritten, inside of text "
@@ -139,6 +141,35 @@ def test_the_report_names_image_object_and_reason(tmp_path: Path) -> None:
     assert "localhost" not in result.out
     document = json.loads(aicr("mirror", "check", tmp_path / "b", "--format", "json").out)
     assert not any("is not rewritten" in line for line in document["findings"])
+
+
+@pytest.mark.covers("L2")
+@pytest.mark.parametrize(
+    ("repository", "inside"),
+    [
+        ("oci://mirror.local/pfx", True),
+        ("oci://mirror.local/pfx/charts", True),
+        ("oci://mirror.local/pfx2", False),
+        ("https://mirror.local/helm", True),
+        ("https://mirror.local.evil/helm", False),
+        ("oci://ghcr.io/nvidia", False),
+    ],
+)
+def test_a_chart_is_as_good_as_an_image_outside_of_the_mirror(
+    repository: str, inside: bool
+) -> None:
+    """What is fetched when it is installed fails behind the gap, chart or image."""
+    entry = bom.Entry("x", bom.HELM, repository=repository, rendered=bom.NOT_PULLED)
+    found = airgap.gaps(bom.Bom("bundle", "1", [entry]), MIRROR)
+    assert any("its chart comes from" in line for line in found) is not inside
+
+
+@pytest.mark.parametrize("text", ["mirror.local:0/a", "mirror.local:65536"])
+def test_a_mirror_at_a_port_that_is_none_is_refused(text: str) -> None:
+    """As for an image."""
+    with pytest.raises(AicrError, match="has the port") as caught:
+        airgap.check_mirror(text)
+    assert caught.value.where == "--mirror"
 
 
 def test_a_bundle_with_nothing_to_find_passes(tmp_path: Path) -> None:

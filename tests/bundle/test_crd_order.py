@@ -183,3 +183,19 @@ def test_the_name_of_an_object_is_that_of_its_metadata() -> None:
     """Not of a label that is called name."""
     text = "apiVersion: v1\nkind: A\nmetadata:\n  labels:\n    name: no\n  name: yes-it-is\n"
     assert [head.name for head in objects.heads(text)] == ["yes-it-is"]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "name"),
+    [
+        ("metadata: {name: x, annotations: {}}", "x"),
+        ("metadata:\n    labels: {}\n    name: x", "x"),
+        ('"metadata":\n  "name": x', "x"),
+        ("metadata:\n  generateName: x-", ""),
+        ("metadata: {{ no yaml", ""),
+    ],
+)
+def test_a_name_is_found_however_it_is_written(metadata: str, name: str) -> None:
+    """Charts write block and flow style, and any indentation; what has no name is still an object."""
+    [head] = objects.heads(f"apiVersion: batch/v1\nkind: Job\n{metadata}\n")
+    assert (head.type, head.name) == ("batch/Job", name)

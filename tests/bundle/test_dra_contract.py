@@ -123,6 +123,22 @@ def test_the_labeler_is_rendered_with_the_label() -> None:
     assert any("k=v" in note and "--dra-eviction-node-label" in note for note in made.notes)
 
 
+def test_an_override_that_the_contract_replaces_is_said_to_be_replaced() -> None:
+    """A line that tells of a value must not be the last word when the value is another (4.3, 4.4)."""
+    escaped = ANNOTATION.replace(".", "\\.")
+    made = world({"name": OPERATOR, "version": "v1.2.3"}, DRA, OFF).plan(
+        **LABEL,
+        set=[
+            f"{LABELER}:labelKey=x",
+            f"{DRA}:controller.podAnnotations.{escaped}=mine",
+        ],
+    )
+    assert f'{LABELER}:labelKey: "x" → "k" (--dra-eviction-node-label)' in made.changes
+    replaced = f'controller.podAnnotations.{escaped}: "mine" → "v1.2.3"'
+    assert f"{DRA}:{replaced} (the GPU operator's version)" in made.changes
+    assert not any("kubeletPlugin.podAnnotations" in line for line in made.changes)
+
+
 def test_without_a_labeler_the_nodes_must_carry_the_label() -> None:
     """Nothing in the bundle sets it, which the user must know (bundler spec 4.5)."""
     (note,) = world(DRA, OPERATOR).plan(**LABEL).notes

@@ -88,7 +88,7 @@ def test_a_written_bundle_verifies(tmp_path: Path) -> None:
     assert checksums.verify_tree(str(tmp_path / "out")) == []
 
 
-@pytest.mark.covers("B10-78", "F10", "C-134")
+@pytest.mark.covers("B10-78", "F10")
 @pytest.mark.parametrize(
     "env",
     [

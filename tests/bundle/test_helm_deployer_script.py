@@ -86,6 +86,9 @@ def test_wrong_arguments_are_a_usage_error(
         {"KUBECONFIG_FLAG": "--kube-context"},
         {"KUBECONFIG_FLAG": "--kube-context=a", "KUBE_CONTEXT": "b"},
         {"KUBECONFIG_FLAG": "--kubeconfig /a", "KUBECONFIG": "/b"},
+        {"HELM_KUBECONTEXT": "a", "KUBE_CONTEXT": "b"},
+        {"HELM_KUBECONTEXT": "a", "KUBECONFIG_FLAG": "--kube-context=b"},
+        {"HELM_KUBEAPISERVER": "https://192.0.2.1"},
     ],
 )
 def test_a_wrong_environment_is_a_usage_error(
@@ -236,6 +239,31 @@ def test_a_terminating_namespace_stops_before_anything_is_installed(
     assert done.returncode == 1
     assert "namespace b is stuck in Terminating" in done.stderr
     assert "namespace other" not in done.stderr
+    assert not cluster.installs()
+
+
+def test_a_pending_release_stops_before_anything_is_installed(
+    tmp_path: Path, cluster: StubCluster
+) -> None:
+    """helm refuses a release that a cut-off run left pending, and retries cannot help (issue 5)."""
+    cluster.answer("helm-list", "b\nnot-of-this-bundle\n")
+    done = cluster.run(bundle(tmp_path))
+    assert done.returncode == 1
+    assert "release b in namespace b is pending" in done.stderr
+    assert "helm rollback b --namespace b" in done.stderr
+    assert "not-of-this-bundle" not in done.stderr
+    assert "--namespace b --pending" in "\n".join(cluster.calls("helm list"))
+    assert not cluster.installs()
+
+
+def test_releases_that_cannot_be_listed_stop_the_script(
+    tmp_path: Path, cluster: StubCluster
+) -> None:
+    """Could not tell is never no."""
+    cluster.fail("helm-list")
+    done = cluster.run(bundle(tmp_path))
+    assert done.returncode == 1
+    assert "the releases in namespace a cannot be listed" in done.stderr
     assert not cluster.installs()
 
 

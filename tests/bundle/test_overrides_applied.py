@@ -312,3 +312,12 @@ def test_a_value_file_is_read_whole(tmp_path: Path) -> None:
     """A file of exactly the allowed size is fine."""
     (tmp_path / "f").write_text("é" * (MAX_VALUE_FILE // 2), encoding="utf-8")
     assert len(read_value_file(str(tmp_path / "f"))) == MAX_VALUE_FILE // 2
+
+
+@pytest.mark.parametrize("old", [{}, {"k": "y" * 500}], ids=["new", "replaced"])
+def test_a_long_value_is_shown_by_its_beginning_and_length(old: dict[str, Any]) -> None:
+    """What a run prints stays readable when a value is a whole file."""
+    values, changes = scalar(old, f"c:k={'x' * 1000}")
+    assert values == {"k": "x" * 1000}
+    before = f'"{"y" * 399}… (502 characters)' if old else "(unset)"
+    assert changes == [f'c:k: {before} → "{"x" * 399}… (1002 characters)']

@@ -220,10 +220,12 @@ def test_flags_on_neighbouring_paths_do_not_conflict() -> None:
 @pytest.mark.parametrize("value", ["false", "true", "null"])
 def test_a_component_is_not_switched_with_a_typed_override(value: str) -> None:
     """`enabled` selects the component and takes the scalar form only."""
-    with pytest.raises(AicrError, match="scalar override only"):
+    with pytest.raises(AicrError, match="scalar override only") as caught:
         parse(jsons=(f"nfd:enabled={value}",))
-    with pytest.raises(AicrError, match="scalar override only"):
+    assert caught.value.code == INVALID_REQUEST
+    with pytest.raises(AicrError, match="scalar override only") as caught:
         parse(files=("nfd:enabled=f",), content=value)
+    assert caught.value.code == INVALID_REQUEST
 
 
 def test_nothing_lies_below_the_switch() -> None:

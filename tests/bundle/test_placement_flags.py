@@ -71,7 +71,7 @@ def test_a_selector_reaches_every_path_of_its_class() -> None:
     assert "nodeSelector" not in values["daemon"]
 
 
-@pytest.mark.covers("C-036", "C-037", "C-038")
+@pytest.mark.covers("C-034", "C-036", "C-038")
 def test_each_class_of_a_chart_gets_its_own_pair() -> None:
     """Controller and DaemonSet of one chart are routed apart."""
     values = place(
@@ -121,7 +121,7 @@ def test_the_default_respects_a_set_that_emptied_the_path() -> None:
     assert "operator" not in place(ENTRY, scalars=("x:operator.tolerations=null",)).values
 
 
-@pytest.mark.covers("C-066", "C-074")
+@pytest.mark.covers("C-074")
 def test_an_empty_list_of_a_values_file_is_not_a_statement() -> None:
     """Charts ship empty lists, so only an overlay's inline empty list opts out."""
     values: dict[str, Any] = {"operator": {"tolerations": []}}
@@ -223,6 +223,7 @@ def test_a_set_without_the_flag_stays() -> None:
     assert target.values["operator"]["nodeSelector"] == {"zone": "a"}
 
 
+@pytest.mark.covers("C-029")
 def test_gate_and_workload_selector_and_node_count_are_written() -> None:
     """The gate as text or as a list of taints, the selector as a map, the count as a number."""
     values = place(
@@ -313,7 +314,7 @@ def test_entries_that_are_no_maps_are_kept_as_they_are() -> None:
     assert append_unique(["a", ALL], ["a", "b"]) == ["a", ALL, "b"]
 
 
-@pytest.mark.covers("C-039", "C-040")
+@pytest.mark.covers("C-039")
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [

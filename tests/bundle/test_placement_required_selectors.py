@@ -10,6 +10,7 @@ from aicr.bundle.options import BundleOptions, parse_scheduling
 from aicr.bundle.overrides import parse_overrides
 from aicr.bundle.placement import (
     Target,
+    check_kinds,
     check_required_selectors,
     has_storage_class,
     write_placement,
@@ -61,7 +62,7 @@ def bundle(
     return target
 
 
-@pytest.mark.covers("B10-34", "R11-54", "C-049", "C-050")
+@pytest.mark.covers("B10-34", "R11-54", "C-049")
 def test_a_required_selector_names_component_flag_and_paths() -> None:
     """The message says what to pass and how to opt out."""
     with pytest.raises(AicrError) as caught:
@@ -110,7 +111,42 @@ def test_any_filled_map_meets_the_requirement_but_nothing_else_does() -> None:
         )
 
 
-@pytest.mark.covers("B10-37", "R11-55", "C-054", "C-059")
+@pytest.mark.covers("B10-37", "R11-55", "C-054")
+@pytest.mark.parametrize(
+    ("path", "value", "needed"),
+    [
+        ("a.nodeSelector", "pool=gpu", "map of labels"),
+        ("a.nodeSelector", ["pool"], "map of labels"),
+        ("a.tolerations", "foo", "list of tolerations"),
+        ("a.tolerations", {"operator": "Exists"}, "list of tolerations"),
+        ("a.tolerations", True, "list of tolerations"),
+    ],
+)
+@pytest.mark.parametrize("tier", ["system", "accelerated"])
+def test_what_is_no_selector_or_toleration_list_is_refused(
+    tier: str, path: str, value: Any, needed: str
+) -> None:
+    """The registry says what is at the path, so anything else there is a mistake (3.1; B1)."""
+    group = {"nodeSelectorPaths": ["a.nodeSelector"], "tolerationPaths": ["a.tolerations"]}
+    entry = {"nodeScheduling": {tier: group}}
+    with pytest.raises(AicrError) as caught:
+        check_kinds(Target("comp", entry, {}, {"a": {path[2:]: value}}))
+    assert caught.value.code == INVALID_REQUEST
+    assert needed in caught.value.message
+    assert f"--set-json 'comp:{path}=" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    "held", [{}, None, "", {"k": "v"}], ids=["empty", "null", "blank", "filled"]
+)
+def test_an_empty_value_leaves_the_chart_as_it_is(held: Any) -> None:
+    """Nothing, null and a filled map are all that a chart can use."""
+    entry = {"nodeScheduling": {"system": {"nodeSelectorPaths": ["s"]}}}
+    check_kinds(Target("comp", entry, {}, {"s": held}))
+    check_kinds(Target("comp", entry, {}, {}))
+    check_kinds(Target("comp", entry, {}, {"s": "later"}, dynamic=[["s"]]))
+
+
 def test_the_conditional_requirement_sleeps_without_a_storage_class() -> None:
     """A chart on ephemeral storage needs no selector."""
     bundle(PROMETHEUS)

@@ -143,7 +143,7 @@ def only(made: Any, **flags: Any) -> Component:
 APP = {"name": "app", "type": "Helm"}
 
 
-@pytest.mark.covers("C-067", "C-068", "C-071")
+@pytest.mark.covers("C-067", "C-069", "C-071", "C-072", "C-073")
 def test_values_come_in_layers_and_the_later_layer_wins(tmp_path: Path) -> None:
     """Base file, values file, overlay, --set, flags, --set-file, --set-json, in this order."""
     (tmp_path / "f.yaml").write_text("from: file\nboth: file\n")
@@ -332,7 +332,6 @@ def test_a_kustomize_component_has_a_source_and_no_values() -> None:
         planned(recipe({"name": "kapp"}), set=["kapp:enabled=false"])
 
 
-@pytest.mark.covers("C-033", "C-035")
 def test_a_component_outside_the_registry_is_bundled_as_written() -> None:
     """Without an entry there is no routing, and an override finds it by name."""
     ref = {"name": "mine", "type": "helm", "source": "https://x.example", "version": "1"}

@@ -33,9 +33,9 @@ def test_uninstall_is_in_reverse_folder_order() -> None:
     """What was installed last is removed first (5.1)."""
     lines = [line for line in text().splitlines() if line.startswith("helm uninstall")]
     assert lines == [
-        "helm uninstall b --namespace b",
-        "helm uninstall a-post --namespace ns",
-        "helm uninstall a --namespace ns",
+        "helm uninstall b --namespace b --wait --timeout 15m",
+        "helm uninstall a-post --namespace ns --wait --timeout 15m",
+        "helm uninstall a --namespace ns --wait --timeout 15m",
     ]
 
 

@@ -8,7 +8,7 @@ import json
 import random
 
 import pytest
-from tests.bundle.sample_plans import CONFIG_MAP, component, plan_of
+from tests.bundle.sample_plans import CONFIG_MAP, chart, component, plan_of
 
 from aicr.bundle import layout, sizes
 from aicr.errors import AicrError
@@ -39,6 +39,18 @@ def test_a_chart_that_helm_could_not_record_is_refused() -> None:
     assert caught.value.code == "INVALID_REQUEST"
     assert caught.value.where == "x"
     assert "1024 KiB" in caught.value.message
+
+
+def test_values_that_helm_could_not_record_are_refused() -> None:
+    """Also for a chart that is pulled: of its record the values are known (issue 5)."""
+    folders = layout.folders(plan_of(chart("x", values={"text": noise(1_500_000)})))
+    with pytest.raises(AicrError) as caught:
+        sizes.check(folders)
+    assert caught.value.code == "INVALID_REQUEST"
+    assert caught.value.where == "x"
+    assert "ConfigMap" in (caught.value.hint or "")
+    small = layout.folders(plan_of(chart("x", values={"text": "word " * 200_000})))
+    assert sizes.check(small) == []
 
 
 def test_a_chart_that_comes_near_is_a_note() -> None:

@@ -300,6 +300,68 @@ def test_a_bad_crd_limit_is_refused(tmp_path: Path, seconds: str) -> None:
     assert not cluster.calls()
 
 
+def test_helms_own_context_variable_reaches_kubectl_too(tmp_path: Path) -> None:
+    """HELM_KUBECONTEXT alone would send releases to one cluster and their CRDs to another (2.6)."""
+    cluster = StubCluster(tmp_path / "stub")
+    cluster.answer("helm-list", "x\n")
+    cluster.answer("helm-show", CRDS)
+    done = cluster.run(owner(tmp_path) / "install.sh", HELM_KUBECONTEXT="prod")
+    assert done.returncode == 0, done.stderr
+    assert cluster.calls("kubectl") == [
+        "kubectl --context prod apply --server-side --force-conflicts -f -"
+    ]
+    assert "--kube-context prod" in cluster.calls("helm upgrade")[0]
+
+
+@pytest.mark.parametrize("script", ["install.sh", "apply-crds.sh"])
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"HELM_KUBECONTEXT": "prod", "KUBE_CONTEXT": "staging"},
+        {"HELM_KUBEAPISERVER": "https://192.0.2.1"},
+    ],
+    ids=["two-contexts", "server"],
+)
+def test_variables_that_would_part_helm_from_kubectl_are_refused(
+    tmp_path: Path, script: str, env: dict[str, str]
+) -> None:
+    """The script ends as a wrong call does, before it asks any cluster."""
+    cluster = StubCluster(tmp_path / "stub")
+    done = cluster.run_with(owner(tmp_path) / script, env=env)
+    assert done.returncode == 64
+    assert next(iter(env)) in done.stderr
+    assert not cluster.calls()
+
+
+@pytest.mark.parametrize(
+    ("argument", "context"),
+    [("--kube-context=prod", "--context prod "), ("--kube-context=", "")],
+    ids=["named", "current"],
+)
+def test_the_context_of_an_argument_goes_before_the_variable(
+    tmp_path: Path, argument: str, context: str
+) -> None:
+    """helmfile does not read KUBE_CONTEXT, so its hook says where helm will go (5.2)."""
+    cluster = StubCluster(tmp_path / "stub")
+    cluster.answer("helm-list", "x\n")
+    cluster.answer("helm-show", CRDS)
+    done = cluster.run(owner(tmp_path) / "apply-crds.sh", argument, KUBE_CONTEXT="other")
+    assert done.returncode == 0, done.stderr
+    assert cluster.calls("kubectl") == [
+        f"kubectl {context}apply --server-side --force-conflicts -f -"
+    ]
+    [listed] = cluster.calls("helm list")
+    assert ("--kube-context prod" in listed) is bool(context)
+
+
+def test_the_crd_step_takes_no_other_argument(tmp_path: Path) -> None:
+    """What it does not know it refuses, before it asks any cluster."""
+    cluster = StubCluster(tmp_path / "stub")
+    done = cluster.run(owner(tmp_path) / "apply-crds.sh", "--context=prod")
+    assert done.returncode == 64
+    assert not cluster.calls()
+
+
 def test_the_crd_step_is_left_out_of_a_dry_run(tmp_path: Path) -> None:
     """A dry run changes nothing (2.5)."""
     cluster = StubCluster(tmp_path / "stub")

@@ -327,7 +327,22 @@ def test_a_chart_at_hand_is_looked_at_without_being_vendored(archives: Path) -> 
     assert primary(made).kind == "upstream-helm"
 
 
-@pytest.mark.covers("C-075", "C-076")
+@pytest.mark.parametrize(
+    "deployer", ["argocd", "argocd-helm", "helm", "flux", "terraform", "fleet"]
+)
+def test_the_page_says_what_becomes_of_hooks(archives: Path, deployer: str) -> None:
+    """Helm runs them once a phase; Argo CD at every sync, and some never (field pain 31)."""
+    made = world("https://charts.invalid").plan(chart_dir=str(archives), deployer=deployer)
+    attached(made)
+    files = deployers.load(deployer).generate(made, layout.folders(made))
+    page = files["README.md"][0].decode()
+    assert "| app | pre-upgrade, post-install | Job |" in page
+    argocd = deployer.startswith("argocd")
+    assert ("**every** sync" in page) is argocd
+    assert ("Helm runs these objects" in page) is not argocd
+
+
+@pytest.mark.covers("C-075")
 def test_paths_that_the_chart_drops_are_warned_about(archives: Path) -> None:
     """The chart renders a node selector, and neither tolerations nor a storage class (decision 60)."""
     entry = {

@@ -108,7 +108,7 @@ def test_a_diamond_is_no_circle() -> None:
     check_dependencies(graph("a:b,c b:d c:d d:"))
 
 
-@pytest.mark.covers("C-092", "C-093")
+@pytest.mark.covers("C-092", "C-093", "C-107", "C-108")
 @pytest.mark.parametrize(
     ("text", "order", "tiers"),
     [

@@ -95,7 +95,10 @@ def test_names_are_required_and_unique(tmp_path: Path, bad: dict[str, Any], mess
 
 
 @pytest.mark.covers("R11-37", "C-005", "C-006")
-@pytest.mark.parametrize("helm", [{"defaultRepository": SOURCE}, {"defaultChart": "c"}, CHART])
+@pytest.mark.parametrize(
+    "helm",
+    [{"defaultRepository": SOURCE}, {"defaultChart": "c"}, {"defaultNamespace": "n"}, CHART],
+)
 def test_helm_and_kustomize_do_not_mix(tmp_path: Path, helm: dict[str, str]) -> None:
     """There is no precedence between them, so the shape is refused."""
     assert problems(tmp_path, entry("x", helm=helm, kustomize=ELSEWHERE)) == [
@@ -135,7 +138,7 @@ def test_deployer_is_reserved_as_a_name_and_as_an_alias(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.covers("R11-39")
+@pytest.mark.covers("R11-39", "C-063")
 def test_an_alias_belongs_to_one_component(tmp_path: Path) -> None:
     """Two owners, or an alias that is another component's name; one's own name is no clash."""
     a, b = entry("a", valueOverrideKeys=["k"]), entry("b", valueOverrideKeys=["k"])
@@ -186,6 +189,7 @@ def test_either_storage_list_is_a_condition(tmp_path: Path, field: str) -> None:
     catalog(tmp_path, {"registry.yaml": registry(found)})
 
 
+@pytest.mark.covers("C-039", "C-046")
 def test_a_selector_path_belongs_to_one_tier_and_a_toleration_path_may_have_both(
     tmp_path: Path,
 ) -> None:

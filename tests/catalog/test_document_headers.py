@@ -66,6 +66,22 @@ def test_everything_else_is_refused(document: object, message: str) -> None:
     assert error.where == "f:1:1"
 
 
+@pytest.mark.parametrize(
+    ("kind", "hint"),
+    [
+        ("Snapshot", "aicr snapshot makes one"),
+        ("RecipeResult", "aicr recipe makes one"),
+        ("RecipeMixin", "write kind: RecipeMixin, or name another file"),
+    ],
+)
+def test_who_passes_another_kind_learns_where_the_right_one_comes_from(
+    kind: str, hint: str
+) -> None:
+    """The mistake is a file of another command."""
+    error = refusal(lambda: check_header({"kind": "Pod"}, kind, source="f"))
+    assert error.hint == hint
+
+
 def test_a_document_without_any_header_is_an_old_one() -> None:
     """v0.11.1 wrote criteria files without kind and apiVersion."""
     assert "no apiVersion" in check_header({}, "RecipeCriteria", source="f")

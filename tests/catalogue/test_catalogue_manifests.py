@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -90,6 +91,25 @@ def test_the_tcpxo_runtime_puts_the_default_network_before_the_eight_gpu_network
     found = json.loads(annotations["networking.gke.io/interfaces"])
     assert found == [{"interfaceName": "eth0", "network": "default"}, *INTERFACES]
     assert annotations["networking.gke.io/default-interface"] == "eth0"
+
+
+def test_the_tcpxo_daemon_is_the_one_that_google_released_with_the_plugin() -> None:
+    """The two are coupled (release notes of GPUDirect-TCPXO); the daemon lost two arguments in v1.0.18."""
+    pairs = {"v1.0.15": "v1.0.21", "v1.0.14": "v1.0.20", "v1.0.12": "v1.0.18", "v1.0.11": "v1.0.17"}
+    texts = [path.read_text(encoding="utf-8") for path in sorted(RECIPES.rglob("*.yaml"))]
+    found = {
+        image: {
+            tag for text in texts for tag in re.findall(rf"gpudirect-tcpxo/{image}:(\S+)", text)
+        }
+        for image in ("nccl-plugin-gpudirecttcpx-dev", "tcpgpudmarxd-dev")
+    }
+    (plugin,) = found["nccl-plugin-gpudirecttcpx-dev"]
+    assert found["tcpgpudmarxd-dev"] == {pairs[plugin]}
+    daemons = [
+        line for text in texts for line in text.splitlines() if "rxdm_container.sh --" in line
+    ]
+    assert len(daemons) == 2
+    assert not [line for line in daemons if "--uid" in line or "--alsologtostderr" in line]
 
 
 @pytest.mark.parametrize(

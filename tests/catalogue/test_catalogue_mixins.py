@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 from tests.catalogue.catalogue_files import RECIPES, mixins
 
 from aicr.catalog.catalog import Catalog
@@ -70,3 +71,42 @@ def test_privileged_components_move_to_namespaces_of_their_own_on_talos(tmp_path
         assert refs[name]["preManifestFiles"] == [
             f"components/{name}/manifests/talos-namespace.yaml"
         ]
+
+
+def test_health_checks_look_where_talos_has_the_component(tmp_path: Path) -> None:
+    """A check of the usual namespace would find nothing there, for ever (recipe spec 10.6)."""
+    usual = {ref["name"]: ref for ref in _recipe(tmp_path / "usual", "os-ubuntu")["componentRefs"]}
+    moved = {ref["name"]: ref for ref in _recipe(tmp_path / "talos", "os-talos")["componentRefs"]}
+    seen = 0
+    for name, ref in moved.items():
+        if name not in usual or ref["namespace"] == usual[name]["namespace"]:
+            if name in usual:
+                assert ref["healthCheckAsserts"] == usual[name]["healthCheckAsserts"]
+            continue
+        before, after = (
+            list(yaml.safe_load_all(each["healthCheckAsserts"])) for each in (usual[name], ref)
+        )
+        text = usual[name]["namespace"]
+        assert _namespaces(before) == {text}
+        assert _namespaces(after) == {ref["namespace"]}
+        assert _renamed(before, text, ref["namespace"]) == after
+        seen += 1
+    assert seen == 4
+
+
+def _namespaces(node: Any) -> set[str]:
+    """Every namespace that an object of a document is in."""
+    if isinstance(node, dict):
+        own = {node["namespace"]} if "namespace" in node else set()
+        return own.union(*map(_namespaces, node.values()))
+    return set().union(*map(_namespaces, node)) if isinstance(node, list) else set()
+
+
+def _renamed(node: Any, old: str, new: str) -> Any:
+    """A document with the namespace of its objects replaced, and nothing else."""
+    if isinstance(node, dict):
+        return {
+            key: new if key == "namespace" and value == old else _renamed(value, old, new)
+            for key, value in node.items()
+        }
+    return [_renamed(item, old, new) for item in node] if isinstance(node, list) else node

@@ -27,6 +27,8 @@ def test_it_counts_the_whole_catalogue() -> None:
     assert set(found.components) == set(registry())
     assert (set(found.overlays), set(found.mixins)) == (set(overlays()), set(mixins()))
     assert all(facts.there == facts.sourced for facts in found.components.values())
+    assert found.benchmarks
+    assert all(found.benchmarks.values())
     assert len(found.unknown) == len(load(SOURCES)["unknown"])
 
 
@@ -37,6 +39,7 @@ def test_it_tells_what_lacks_a_source(tmp_path: Path) -> None:
     values.write_text(values.read_text(encoding="utf-8") + "madeUp:\n  a: [1, 2]\n  b: {}\n")
     sources = yaml.safe_load(SOURCES.read_text(encoding="utf-8"))
     del sources["overlays"]["eks"]
+    del sources["benchmarks"]["h100/gke/runtime.yaml"]
     (tmp_path / "sources.yaml").write_text(yaml.safe_dump(sources))
 
     found = report(tmp_path / "recipes", tmp_path / "sources.yaml")
@@ -44,6 +47,8 @@ def test_it_tells_what_lacks_a_source(tmp_path: Path) -> None:
     assert facts.there[VALUES] - facts.sourced[VALUES] == 2
     assert facts.cell(VALUES).endswith("(2 without)")
     assert [name for name, sourced in found.overlays.items() if not sourced] == ["eks"]
+    lacking = [name for name, sourced in found.benchmarks.items() if not sourced]
+    assert lacking == ["h100/gke/runtime.yaml"]
 
 
 def test_check_fails_on_a_stale_page_and_writes_nothing(

@@ -73,6 +73,14 @@ def test_every_overlay_and_every_mixin_has_a_source() -> None:
         assert all(DATA[kind].values())
 
 
+def test_every_template_of_a_benchmark_has_a_source() -> None:
+    """Images, variables and devices in a template are claims about third parties."""
+    folder = RECIPES / "validators" / "performance" / "testdata"
+    found = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.yaml"))
+    assert list(DATA["benchmarks"]) == found
+    assert all(DATA["benchmarks"].values())
+
+
 def test_every_upgrade_record_has_a_source() -> None:
     """A record is a claim about a third party's release."""
     assert {name for name in COMPONENTS if "upgrades" in COMPONENTS[name]} == set(upgrades())
@@ -80,7 +88,7 @@ def test_every_upgrade_record_has_a_source() -> None:
 
 def test_what_is_cited_is_declared_and_what_is_declared_is_cited() -> None:
     """No dangling citation and no unused source."""
-    used = _cited([COMPONENTS, DATA["overlays"], DATA["mixins"]])
+    used = _cited([COMPONENTS, DATA["overlays"], DATA["mixins"], DATA["benchmarks"]])
     assert used == set(DATA["sources"])
 
 

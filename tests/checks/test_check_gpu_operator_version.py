@@ -110,6 +110,21 @@ def test_the_operator_is_looked_for_under_its_names(name: str, namespace: str) -
     assert seen.lines == ["Detected GPU Operator version: v25.3.0"]
 
 
+def test_the_place_that_the_recipe_states_comes_first() -> None:
+    """os-talos moves the operator; what is left in the usual namespace is not what the recipe asks."""
+    seen = Seen()
+    stated = {"componentRefs": [{"name": "gpu-operator", "namespace": "privileged-gpu-operator"}]}
+
+    async def scenario() -> None:
+        async with cluster() as (api, client):
+            moved = deployment("v25.3.0", namespace="privileged-gpu-operator")
+            await put(api, kinds.DEPLOYMENT, deployment("v1.0.0"), moved)
+            await CHECK.run(seen.context(client, name=CHECK.name, validation=stated))
+
+    run(scenario())
+    assert seen.lines == ["Detected GPU Operator version: v25.3.0"]
+
+
 def test_the_first_deployment_in_the_order_of_places_counts() -> None:
     """Namespace gpu-operator before kube-system."""
     seen, _ = judge(*(None, deployment("v1.0.0", namespace="kube-system")), deployment("v25.3.0"))

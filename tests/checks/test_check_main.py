@@ -212,6 +212,7 @@ def test_no_name_or_an_unknown_one_fails_before_anything_is_read(
     started.files.clear()
     assert started.start(*argv) == 1
     assert started.message == message
+    assert message in started.stderr.getvalue()
     assert started.closed == 0
 
 

@@ -48,6 +48,21 @@ def test_one_running_pod_of_two_passes_with_every_pod_as_evidence() -> None:
     ]
 
 
+def test_the_pods_are_looked_for_where_the_recipe_puts_the_component() -> None:
+    """os-talos moves the operator; in the usual namespace it would be missing for ever."""
+    seen = Seen()
+    stated = {"componentRefs": [{"name": "gpu-operator", "namespace": "privileged-gpu-operator"}]}
+
+    async def scenario() -> None:
+        async with cluster() as (api, client):
+            one = pod("gpu-operator-0", "privileged-gpu-operator", phase="Running", labels=LABELS)
+            await put(api, kinds.POD, one)
+            await CHECK.run(seen.context(client, validation=stated))
+
+    run(scenario())
+    assert seen.lines[-1] == "Running: 1/1"
+
+
 @pytest.mark.covers("V-229")
 def test_no_running_pod_fails_after_the_evidence() -> None:
     """INTERNAL, a verdict."""

@@ -151,12 +151,6 @@ def test_a_child_context_has_the_shorter_deadline_and_the_same_extra() -> None:
 
 DEFAULTS = {
     "check_execution": 3300.0,
-    "validator_default": 300.0,
-    "validator_wait_buffer": 150.0,
-    "validator_job_deadline_headroom": 210.0,
-    "validator_termination_grace": 30.0,
-    "job_ttl": 3600.0,
-    "validation_operation": 4500.0,
     "cleanup": 30.0,
     "pod_termination": 60.0,
     "resource_verification": 10.0,
@@ -185,12 +179,6 @@ def test_the_real_waiting_times_are_those_of_the_specification() -> None:
     assert {name: found[name] for name in DEFAULTS} == DEFAULTS
     assert Timeouts().kube == KubeTimeouts()
     assert Timeouts().assertions == Timing()
-
-
-def test_three_deadlines_nest() -> None:
-    """Check before orchestrator before Job, or the logs are lost (spec 3.5)."""
-    times = Timeouts()
-    assert 0 < times.validator_wait_buffer < times.validator_job_deadline_headroom
 
 
 def test_one_factor_scales_every_waiting_time() -> None:

@@ -79,7 +79,7 @@ def test_a_wrong_command_line_is_refused_before_anything_is_read(
     assert left_over(tmp_path) == []
 
 
-@pytest.mark.covers("B10-1", "B10-2", "B10-3", "B10-4", "R11-52")
+@pytest.mark.covers("B10-4", "R11-52")
 @pytest.mark.parametrize(
     ("argv", "status", "words"),
     [

@@ -58,6 +58,23 @@ def test_an_unknown_value_is_answered_with_the_nearest_and_all_allowed(
     assert some in found.err
 
 
+@pytest.mark.parametrize(
+    ("flag", "word", "meant"),
+    [
+        ("--service", "AWS", "eks"),
+        ("--service", "azure", "aks"),
+        ("--service", "gcp", "gke"),
+        ("--service", "oracle", "oke"),
+        ("--os", "redhat", "rhel"),
+        ("--intent", "train", "training"),
+    ],
+)
+def test_the_name_of_a_cloud_is_answered_with_its_service(flag: str, word: str, meant: str) -> None:
+    """By spelling alone aws is nearest to aks, which is another cloud's."""
+    found = aicr("recipe", flag, word)
+    found.refused(2, f"invalid {flag[2:]} type: {word}", f'did you mean "{meant}"? allowed: ')
+
+
 def test_a_value_near_to_nothing_gets_the_list_alone() -> None:
     """An unrelated word is not answered with a guess."""
     found = aicr("recipe", "--service", "mainframe")
@@ -298,6 +315,28 @@ def test_yaml_and_json_files_give_the_same_recipe(name: str, tmp_path: Path) -> 
     found = aicr("recipe", "--criteria", criteria_file(tmp_path, body, name))
     assert found.status == 0, found.err
     assert found.out == aicr("recipe", *EKS).out
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (
+            GOOD + "  acelerator: h100\n",
+            'criteria.yaml:5:15: unknown key "acelerator" is ignored; did you mean "accelerator"?',
+        ),
+        (GOOD + "  cloud: x\n", 'unknown key "cloud" is ignored; known: service, accelerator'),
+        (GOOD.replace("spec:", "os: cos\nspec:"), '"os" is ignored at the top of the file'),
+    ],
+    ids=["misspelt", "unknown", "not under spec"],
+)
+def test_a_key_of_a_criteria_file_that_counts_for_nothing_is_said(
+    body: str, said: str, tmp_path: Path
+) -> None:
+    """Ignored in silence, it would give a wider recipe than was meant."""
+    file = criteria_file(tmp_path, body)
+    found = aicr("recipe", "--criteria", file, "--service", "eks", "--intent", "training")
+    assert found.status == 0, found.err
+    assert [said in line for line in found.lines if line.startswith("warning: ")] == [True]
 
 
 def test_a_criteria_file_of_another_format_is_refused(tmp_path: Path) -> None:

@@ -137,6 +137,16 @@ def test_the_bash_script_parses() -> None:
         ("aicr completion fi", ["fish"]),
         ("aicr bundle --recipe rec", ["recipe.yaml"]),
         ("aicr recipe --data fo", ["folder"]),
+        ("aicr evidence pu", ["publish"]),
+        ("aicr preflight conf", ["config"]),
+        ("aicr preflight run dcgm", ["dcgm-diag"]),
+        ("aicr checks show check-n", ["check-nvidia-smi"]),
+        ("aicr schema RecipeM", ["RecipeMetadata", "RecipeMixin"]),
+        ("aicr cluster d", ["demo"]),
+        ("aicr mirror list --format h", ["hauler"]),
+        ("aicr validate --phase conf", ["conformance"]),
+        ("aicr validate --recipe rec", ["recipe.yaml"]),
+        ("aicr verify fo", ["folder"]),
     ],
 )
 def test_bash_completes_commands_flags_values_and_files(

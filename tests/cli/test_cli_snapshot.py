@@ -11,6 +11,7 @@ import pytest
 import yaml
 from tests.cli.program import CRITERIA, aicr
 from tests.cli.sample_snapshot import KERNEL, SNAPSHOT
+from tests.upgrades.test_upgrade_check_command import KUBECONFIG, config_map_served
 
 
 def changed(type_: str, subtype: str, **data: Any) -> dict[str, Any]:
@@ -143,6 +144,21 @@ def test_a_wrong_snapshot_is_refused_with_its_place(
 def test_a_config_map_that_is_none_is_refused_with_the_form() -> None:
     """Before a cluster is looked for."""
     aicr("recipe", "-s", "cm://aicr").refused(2, '"cm://aicr" does not name a ConfigMap')
+
+
+def test_a_snapshot_is_read_from_the_cluster_that_a_flag_names(tmp_path: Path) -> None:
+    """--kubeconfig chooses the cluster of cm:// for recipe and query (recipe spec 6)."""
+    text = saved(tmp_path, SNAPSHOT).read_text()
+    kubeconfig = tmp_path / "config"
+    with config_map_served("aicr", "snapshot", {"snapshot.yaml": text}) as address:
+        kubeconfig.write_text(KUBECONFIG.format(address=address))
+        words = ("-s", "cm://aicr/snapshot", "-k", kubeconfig, "--intent", "training")
+        served = aicr("recipe", *words)
+        assert served.status == 0, served.err
+        version = aicr("query", *words, "--selector", "components.gpu-operator.version")
+        assert version.status == 0, version.err
+    local = aicr("recipe", "-s", tmp_path / "snapshot.yaml", "--intent", "training")
+    assert served.out == local.out
 
 
 def test_an_absent_snapshot_is_not_found_and_the_nearest_name_given(tmp_path: Path) -> None:

@@ -192,6 +192,13 @@ def test_a_byte_order_mark_is_read_over(tmp_path: Path) -> None:
         (["recipe", "--servic", "eks"], ["unknown flag --servic", "did you mean --service?"]),
         (["recipe", "--servicing=eks"], ["unknown flag --servicing", "did you mean --service?"]),
         (["recipe", "eks"], ["unexpected argument 'eks'", "takes flags only"]),
+        (["bundle", "r.yaml"], ["takes flags only; did you mean --recipe r.yaml?"]),
+        (["validate", "r.yaml"], ["takes flags only; did you mean --recipe r.yaml?"]),
+        (["diff", "a", "b", "c"], ["unexpected argument 'c'", "next: leave it out, or put quotes"]),
+        (
+            ["mirror", "rewrite"],
+            ["flag --recipe is required", "-r recipe.yaml --mirror mirror.local"],
+        ),
         (["recipe", "--criteria-strict=yes"], ["--criteria-strict takes no value"]),
         (["recipe", "--nodes", "9" * 30], ["invalid nodes value: more than 9 digits"]),
         (["recipe", "--nodes", "١"], ["invalid nodes value: ١"]),

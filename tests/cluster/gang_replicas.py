@@ -30,8 +30,8 @@ from aicr.preflight.admission.handler import Admission
 from aicr.preflight.admission.prepared import prepare
 from aicr.preflight.config import parse
 from aicr.preflight.controller.service import Gangs
-from aicr.preflight.controller.times import Times
 from aicr.preflight.gang import configmap as cm
+from aicr.preflight.times import Times
 
 T = TypeVar("T")
 CHART = Path(__file__).resolve().parents[2] / "charts" / "preflight"

@@ -123,6 +123,14 @@ def test_a_demo_node_is_recognised_by_its_label(name: str) -> None:
     assert len(machine.product) <= 63
 
 
+def test_nodes_that_run_pods_have_an_operating_system(tmp_path: Path) -> None:
+    """The agent of `aicr snapshot --agent` mounts this file of the node; without it no pod starts."""
+    demo.install_system(tmp_path, ["runs-1", "runs-2"])
+    for name in ("runs-1", "runs-2"):
+        place = tmp_path / "nodes" / name / "disk/etc/os-release"
+        assert "ID=ubuntu\n" in place.read_text(encoding="utf-8")
+
+
 def test_a_kubeconfig_is_whole_in_itself(tmp_path: Path) -> None:
     """The certificate is in it, and its names are not those of other files."""
     (tmp_path / "ca.crt").write_text("certificate")
@@ -225,6 +233,18 @@ def test_a_demo_has_gpu_nodes_runs_pods_and_leaves_nothing_after_ctrl_c(
     assert made.returncode == 0, made.stderr
     waited = ("--for=jsonpath={.status.phase}=Succeeded", "pod/p", "--timeout=60s")
     assert kubectl(run.kubeconfig, "wait", *waited).returncode == 0
+    # What docs/snapshot.md shows first works here too: the node's disk has an operating system.
+    files = str(tmp_path / "snapshot.yaml")
+    agent = ("snapshot", "--agent", "--kubeconfig", str(run.kubeconfig), "-o", files)
+    taken = subprocess.run(
+        [sys.executable, "-m", "aicr", *agent, "--timeout", "60s"],
+        env={**environment(), "PYTHONPATH": f"{ROOT}/src"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert taken.returncode == 0, taken.stderr
+    assert "VERSION_ID" in Path(files).read_text(encoding="utf-8")
     pids = run.pids()
     # Four programs, one agent for the hollow nodes and one for the other.
     assert len(pids) == 6

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import sys
 from collections.abc import AsyncIterator
@@ -12,13 +13,13 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.cluster.workloads import container, pod
+from tests.cluster.workloads import container, kubectl, pod
 from tests.controlplane.plane import ControlPlane
 from tests.kube import contract
 from tests.kube.contract import config_map
 from tests.kube.loopback import refused, run
 
-from aicr.errors import NOT_FOUND, SERVICE_UNAVAILABLE, UNAUTHORIZED
+from aicr.errors import NOT_FOUND, SERVICE_UNAVAILABLE, UNAUTHORIZED, AicrError
 from aicr.kube import connect, connect_to, kinds
 from aicr.kube.client import Client
 from aicr.kube.config import ClusterConfig
@@ -98,6 +99,53 @@ def test_an_api_server_that_is_killed_and_comes_back_loses_no_event(
             task.cancel()
 
     run(body(), 180)
+
+
+def test_a_watch_of_a_user_with_a_role_outlives_a_restart_of_the_server(
+    plane: ControlPlane, namespace: str
+) -> None:
+    """A server that has just started knows no roles yet: its first "forbidden" is not the last word."""
+    user = f"watcher-{namespace}"
+    binding = ("--clusterrole=view", f"--user={user}", "-n", namespace)
+    made = kubectl(plane.kubeconfig, "create", "rolebinding", "sees", *binding)
+    assert made.returncode == 0, made.stderr
+
+    async def body() -> None:
+        async with (
+            client_of(plane.kubeconfig) as admin,
+            client_of(plane.kubeconfig_for(user)) as client,
+        ):
+            await until_allowed(client, namespace)
+            told: list[tuple[str, str]] = []
+
+            async def follow() -> None:
+                watching = client.watch("cm", namespace=namespace, labels="test=yes")
+                async for event in watching:
+                    told.append((event.type, event.key[1]))
+
+            task = asyncio.create_task(follow())
+            await until(lambda: told)
+            plane.apiserver.kill()
+            plane.apiserver.start()
+            await asyncio.to_thread(plane.wait_ready)
+            await admin.create(config_map("after", namespace))
+            await until(lambda: task.done() or (ADDED, "after") in told, 90)
+            assert not task.done(), task.exception()
+            assert told.count((ADDED, "after")) == 1
+            task.cancel()
+            await asyncio.wait({task})
+
+    run(body(), 180)
+
+
+async def until_allowed(client: Client, namespace: str) -> None:
+    """Wait until a role that was just bound holds."""
+    async with asyncio.timeout(30):
+        while True:
+            with contextlib.suppress(AicrError):
+                await client.list("cm", namespace=namespace)
+                return
+            await asyncio.sleep(0.1)
 
 
 def test_an_api_server_that_hangs_is_a_timeout_and_then_goes_on(

@@ -75,7 +75,7 @@ def test_a_pod_that_cannot_start_ends_the_waiting(reason: str) -> None:
 def test_an_image_of_ours_that_is_not_loaded_says_how_to_load_it() -> None:
     """It is never pulled (decision 41)."""
     error = failure(job(), pod({"waiting": {"reason": "ErrImageNeverPull"}}))
-    assert "containers/aicr-agent" in error.hint
+    assert "build aicr-agent from containers/Dockerfile" in error.hint
 
 
 def test_the_agents_own_error_keeps_its_code() -> None:

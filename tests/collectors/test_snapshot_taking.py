@@ -269,6 +269,8 @@ def test_a_kubeconfig_that_is_not_there_is_an_error_and_not_no_cluster(tmp_path:
         (LocalOptions(context="prod"), {}, True),
         (LocalOptions(), {"KUBECONFIG": "y"}, True),
         (LocalOptions(), {"HOME": "/nonexistent"}, False),
+        # pathlib raises for it, as it does for a home without permission.
+        (LocalOptions(), {"HOME": "/" + "a" * 300}, False),
         (LocalOptions(), {}, False),
     ],
 )

@@ -211,16 +211,13 @@ SETTING: tuple[Rule, ...] = (
         },
     ),
     Exactly(
-        id="set-over-defaults",
-        source="decision 49",
-        text="The tolerate-all default is never written over what the user set.",
+        id="kinds-at-placement-paths",
+        source="docs/differences.md: text where a list of tolerations",
+        text="What the API server cannot take for tolerations is refused before it is in a bundle.",
         part="bundle-variant",
         cases={
-            "set-replace-list": {f"{GPU}.daemonsets.tolerations": "none"},
-            "set-tolerations-overwritten": {
-                f"{GPU}.daemonsets.tolerations": "none",
-                f"{GPU}.operator.tolerations": "none",
-            },
+            "set-replace-list": refused(INVALID, 'holds a string at "daemonsets.tolerations"'),
+            "set-tolerations-overwritten": refused(INVALID, 'holds a string at "'),
         },
     ),
     Exactly(

@@ -1,4 +1,4 @@
-"""The container files of agent, checks and gate: what they start exists, and nothing else gets in."""
+"""The container file of agent, checks and gate: what they start exists, and nothing else gets in."""
 
 from __future__ import annotations
 
@@ -19,9 +19,27 @@ IMAGES: dict[str, list[str]] = yaml.safe_load(
 )
 
 
-def instructions(name: str) -> list[tuple[str, str]]:
+def instructions(target: str) -> list[tuple[str, str]]:
+    """Instruction and argument of each line that makes *target*: its stage, and those it builds on."""
+    every = _lines((ROOT / "containers" / "Dockerfile").read_text(encoding="utf-8"))
+    stages: dict[str, list[tuple[str, str]]] = {"": []}
+    for word, rest in every:
+        if word == "FROM":
+            name = rest.rpartition(" AS ")[2]
+            assert name not in stages, name
+            stages[name] = []
+        list(stages.values())[-1].append((word, rest))
+    wanted = [target]
+    for stage in wanted:
+        named = [rest.split()[0] for word, rest in stages[stage] if word == "FROM"]
+        named += re.findall(r"--from=(\S+)", " ".join(rest for _, rest in stages[stage]))
+        wanted += [name for name in named if name in stages and name not in wanted]
+    kept = ["", *(name for name in stages if name in wanted)]
+    return [line for name in kept for line in stages[name]]
+
+
+def _lines(text: str) -> list[tuple[str, str]]:
     """Instruction and argument of each line, continuation lines joined."""
-    text = (ROOT / "containers" / name / "Dockerfile").read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     joined = "\n".join(lines).replace("\\\n", " ")
     found = []
@@ -45,7 +63,7 @@ def test_the_base_is_an_argument(name: str) -> None:
     assert lines[0][0] == "ARG"
     assert lines[0][1].startswith("PYTHON_IMAGE=python:")
     bases = [rest.split()[0] for word, rest in lines if word == "FROM"]
-    assert bases == ["${PYTHON_IMAGE}"] * 2
+    assert bases == ["${PYTHON_IMAGE}", "${PYTHON_IMAGE}", "package"]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -17,7 +17,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -36,6 +36,9 @@ MOST_HOLLOW: Final = 2000
 MOST_RUNNING: Final = NODES
 NAME: Final = "aicr-demo"
 CHECK_SECONDS: Final = 1.0
+#: What a node that runs pods says of its system: `aicr snapshot --agent` mounts this file from the node's
+#: disk, which is an empty folder of the plane's.
+SYSTEM: Final = 'ID=ubuntu\nVERSION_ID="24.04"\nPRETTY_NAME="Ubuntu 24.04 LTS"\n'
 ENDINGS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Say = Callable[[str], None]
@@ -86,6 +89,14 @@ def gpu_node(name: str, machine: Machine, *, hollow: bool) -> Node:
     if hollow:
         labels["kubernetes.io/arch"] = info["architecture"] = machine.architecture
     return Node(name, labels=labels, gpus=machine.gpus, hollow=hollow, info=info)
+
+
+def install_system(plane_folder: Path, names: Iterable[str]) -> None:
+    """Give nodes that run pods the file that says which system they have."""
+    for name in names:
+        place = plane_folder / "nodes" / name / "disk/etc/os-release"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(SYSTEM, encoding="utf-8")
 
 
 def self_contained(text: str) -> str:
@@ -163,6 +174,8 @@ def keep(
                 )
                 hollow = prefix == "gpu"
                 names = [f"{prefix}-{number}" for number in range(1, count + 1)]
+                if not hollow:
+                    install_system(plane.folder, names)
                 plane.add_nodes([gpu_node(name, machine, hollow=hollow) for name in names])
         text = self_contained(plane.kubeconfig.read_text(encoding="utf-8"))
         place = kubeconfig or plane.folder / "demo.kubeconfig"

@@ -58,9 +58,21 @@ def plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
         _Shared.plane = None
         shared.keep = shared.keep or request.session.testsfailed > 0
         _Shared.summary = f"started in {shared.start_seconds:.1f} s\n{shared.memory_table()}" + (
-            f"\nlogs are kept in {shared.folder}" if shared.keep else ""
+            f"\n{shared.kept_line()}" if shared.keep else ""
         )
         shared.stop()
+        _tell_from_worker(request.config)
+
+
+def _tell_from_worker(config: pytest.Config) -> None:
+    """Show the summary now when pytest-xdist runs us: its workers have no terminal to sum up on."""
+    worker = getattr(config, "workerinput", {}).get("workerid")
+    if worker is None:
+        return
+    capture = config.pluginmanager.getplugin("capturemanager")
+    assert capture is not None
+    with capture.global_and_fixture_disabled():
+        print(f"\ntest control plane of {worker}: {_Shared.summary}", file=sys.stderr, flush=True)
 
 
 @pytest.fixture

@@ -196,7 +196,7 @@ def sweep() -> list[str]:
     """Remove what killed runs have left; returns the names of the bridges that were removed."""
     gone = []
     for name, alias in _bridges():
-        if not _owner_lives(alias):
+        if not owner_lives(alias):
             _remove(name)
             gone.append(name)
     return gone
@@ -208,7 +208,8 @@ def owner_tag(pid: int) -> str:
     return f"{pid}-{fields[START_TIME - 2]}"
 
 
-def _owner_lives(alias: str) -> bool:
+def owner_lives(alias: str) -> bool:
+    """Whether the process that `owner_tag` named still runs."""
     # No alias yet: its owner is between making the bridge and naming itself.
     if not alias:
         return True

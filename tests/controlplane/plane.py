@@ -18,13 +18,12 @@ import os
 import secrets
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from tests.controlplane import build, kubeconfig, programs
+from tests.controlplane import build, kubeconfig, leftovers, programs
 from tests.controlplane.agents import Agents
 from tests.controlplane.certificates import Authority, signing_key
 from tests.controlplane.client import ApiError, Client
@@ -89,7 +88,7 @@ class ControlPlane:
         folder = self._programs or build.binaries()
         begun = time.monotonic()
         for left in reversed(range(TRIES)):
-            self.folder = Path(tempfile.mkdtemp(prefix="aicr-plane-"))
+            self.folder = leftovers.make()
             try:
                 self._start(folder)
                 break
@@ -308,11 +307,16 @@ class ControlPlane:
         left = wait_until_gone(pids, 5)
         if self.keep:
             shutil.rmtree(self.folder / "data", ignore_errors=True)
-            print(f"controlplane: logs are kept in {self.folder}", file=sys.stderr, flush=True)
+            leftovers.keep(self.folder)
+            print(f"controlplane: {self.kept_line()}", file=sys.stderr, flush=True)
         else:
             shutil.rmtree(self.folder, ignore_errors=True)
         if left:
             raise ProcessError(f"processes {left} are still there after the plane was stopped")
+
+    def kept_line(self) -> str:
+        """Where the logs are, and how long they stay."""
+        return f"logs are kept in {self.folder}, as long as it is of the newest {leftovers.MOST}"
 
     def memory_table(self) -> str:
         """Resident memory of each process, now and at most, one line each."""

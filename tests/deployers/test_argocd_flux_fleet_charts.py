@@ -18,6 +18,7 @@ from aicr.errors import AicrError
 from aicr.yamlio import read
 
 OURS = ("argocd", "argocd-helm", "fleet", "flux")
+OCI_OUTPUT = {"oci_reference": "oci://r.example/o/b:1.0.0"}
 
 
 def vendored(name: str, namespace: str = "ns") -> layout.Folder:
@@ -153,9 +154,64 @@ def test_each_says_what_it_makes_and_how_it_is_deployed(name: str) -> None:
     assert loaded.STEPS
 
 
+@pytest.mark.parametrize(
+    ("deployer", "options", "expected"),
+    [
+        ("argocd", {}, ["push the content", "cd ", "kubectl", "kubectl apply -f app-of-apps.yaml"]),
+        ("argocd", OCI_OUTPUT, ["cd ", "kubectl", "kubectl apply -f app-of-apps.yaml"]),
+        (
+            "argocd",
+            {"repo": "oci://r.example/o/b:2.0.0"},
+            ["publish the content of <output folder> as oci://r.example/o/b:2.0.0", "cd "],
+        ),
+        ("argocd", {**OCI_OUTPUT, "repo": "https://git.example/b.git"}, ["push the content"]),
+        ("argocd-helm", {}, ["cd ", "kubectl", "helm package . && helm push", "helm upgrade"]),
+        (
+            "argocd-helm",
+            OCI_OUTPUT,
+            [
+                "cd ",
+                "kubectl",
+                "helm upgrade --install b oci://r.example/o/b --version 1.0.0 --namespace argocd",
+            ],
+        ),
+        ("flux", {}, ["push the content", "cd ", "kubectl apply -k ."]),
+        (
+            "flux",
+            OCI_OUTPUT,
+            [
+                "flux create source oci aicr-bundle --namespace flux-system "
+                "--url oci://r.example/o/b --tag 1.0.0",
+                "flux create kustomization aicr-bundle ",
+            ],
+        ),
+    ],
+)
+def test_the_steps_say_what_is_left_to_do(
+    deployer: str, options: dict[str, Any], expected: list[str]
+) -> None:
+    """What is published needs no push, and is deployed from there (bundler spec 1.5)."""
+    plan = plans.plan_of(deployer=deployer, **options)
+    found = deployers.steps(deployers.load(deployer), plan.options)
+    assert len(found) >= len(expected)
+    for step, start in zip(found, expected, strict=False):
+        assert step.startswith(start)
+
+
+@pytest.mark.parametrize("options", [{}, {"oci_reference": "oci://r.example/o/b:1.0.0"}])
+@pytest.mark.parametrize("name", OURS)
+def test_readme_has_the_commands_of_the_steps(name: str, options: dict[str, Any]) -> None:
+    """The page and the command's own words do not differ but for the version of a chart."""
+    plan = plans.plan_of(*plans.pair(), deployer=name, **options)
+    page = plans.files_of(plan)["README.md"][0].decode()
+    for step in deployers.steps(deployers.load(name), plan.options):
+        if step.startswith(("kubectl", "helm", "flux")):
+            assert all(part in page for part in step.split("*"))
+
+
 def test_the_steps_of_fleet_follow_its_flags() -> None:
     """The other mode needs no repository, the local workspace no label."""
     plan = plans.plan_of(deployer="fleet", fleet_mode="helmop", fleet_workspace="fleet-local")
-    assert fleet.steps(plan.options) == ("kubectl apply -f helmops.yaml",)
+    assert fleet.steps(plan.options) == ("cd <output folder>", "kubectl apply -f helmops.yaml")
     plan = plans.plan_of(deployer="fleet", app_name="stack")
     assert fleet.steps(plan.options)[-1].endswith("aicr.run/bundle=stack")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from tests.deployers import gitops_plans as plans
 from tests.deployers import golden, parse_back
 
 from aicr.artifacts import checksums
-from aicr.bundle.deployers import argocd_chart, gitops
+from aicr.bundle.deployers import argocd_chart, argocd_helm, gitops
 from aicr.bundle.plan import Component, Plan
 from aicr.errors import AicrError
 from aicr.yamlio import read
@@ -205,8 +207,42 @@ def test_the_page_has_the_key_of_each_component(tmp_path: Path) -> None:
     assert "| a | `alpha` | `driver.a\\.b/c` |" in page
     assert "helm uninstall aicr-bundle" in page
     assert page.index("remove b-post") < page.index("remove a\n")
+    assert "take no values here" not in page
     info = parse_back.document(bundle / "bundle-info.yaml")
     assert info["layout"]["entrypoint"] == "Chart.yaml"
+
+
+def test_the_page_offers_no_key_that_would_be_refused(tmp_path: Path) -> None:
+    """Manifests of the bundle are rendered already, so values for them make helm fail."""
+    rendered = component("m", manifests=[("m.yaml", CONFIG_MAP)])
+    page = plans.files_of(plan_of(chart("a"), rendered))["README.md"][0].decode()
+    assert "| a | `a` |" in page
+    assert "| m | `m` |" not in page
+    assert "take no values here: m." in page
+
+
+def test_a_chart_that_carries_charts_is_applied_and_not_installed(tmp_path: Path) -> None:
+    """Helm would keep the vendored charts in its record, and no Secret holds them (issue 5)."""
+    for flags in ({}, {"oci_reference": "oci://r/o/b:1.0.0"}):
+        plan = plan_of(chart("a"), vendor_charts=True, **flags)
+        page = plans.files_of(plan)["README.md"][0].decode()
+        last = argocd_helm.steps(plan.options)[-1]
+        assert last.startswith("helm template ")
+        assert last.endswith(" | kubectl apply -f -")
+        assert last in page
+        assert "helm upgrade" not in page
+        assert "helm uninstall" not in page
+
+
+def test_a_chart_that_helm_could_not_record_is_refused() -> None:
+    """Its values are in it, and once more in what it renders (issue 5)."""
+    noise = base64.b64encode(random.Random(1).randbytes(500_000)).decode()
+    plan = plan_of(chart("a", values={"text": noise}))
+    with pytest.raises(AicrError) as caught:
+        plans.files_of(plan)
+    assert caught.value.code == "INVALID_REQUEST"
+    assert "a Secret holds 1024 KiB" in caught.value.message
+    assert plans.files_of(plan_of(chart("a", values={"text": "word " * 100_000})))
 
 
 @pytest.mark.covers("F4")

@@ -110,6 +110,20 @@ def test_values_survive_the_merge_with_values_of_the_installation(tmp_path: Path
     }
 
 
+def test_values_that_helm_cannot_write_are_refused_and_not_lost(tmp_path: Path) -> None:
+    """helm's toYaml answers an error with nothing at all; the release would get no value (F2)."""
+    bundle = plans.written(plan_of(chart("a", values={"k": "\x7f", "n": 1})), tmp_path / "b")
+    assert values_of(applications(bundle)["a"]) == {"k": "\x7f", "n": 1}
+    assert "cannot write the values" in refusal(bundle, "--set", "a.other=1")
+
+
+def test_a_value_called_error_is_not_taken_for_one(tmp_path: Path) -> None:
+    """helm's fromYaml answers an error with a map of that key."""
+    bundle = plans.written(plan_of(chart("a", values={"Error": "x"})), tmp_path / "b")
+    made = applications(bundle, "--set", "a.n=1")
+    assert values_of(made["a"]) == {"Error": "x", "n": 1}
+
+
 def test_dynamic_values_and_their_stubs_reach_the_application(bundle: Path) -> None:
     """A stub is an empty text until it is given (bundler spec 2.4)."""
     assert values_of(applications(bundle)["a"])["driver"]["version"] == ""

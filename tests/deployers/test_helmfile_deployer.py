@@ -36,6 +36,8 @@ helmDefaults:
   wait: true
   timeout: 600
   createNamespace: true
+  deleteWait: true
+  deleteTimeout: 900
 releases:
   - name: gpu-operator-pre
     namespace: gpu-operator
@@ -188,7 +190,10 @@ def test_only_the_audited_chart_gets_the_crd_hook(version: str) -> None:
                 "events": ["presync"],
                 "showlogs": True,
                 "command": "bash",
-                "args": ["./001-a/apply-crds.sh"],
+                "args": [
+                    "./001-a/apply-crds.sh",
+                    "--kube-context={{ .Release.KubeContext }}",
+                ],
             }
         ]
         assert files["001-a/apply-crds.sh"][1] == 0o755

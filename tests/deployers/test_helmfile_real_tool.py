@@ -16,6 +16,8 @@ import pytest
 from tests import tools
 from tests.bundle import chart_repository
 from tests.bundle.sample_plans import CONFIG_MAP, chart, component, plan_of
+from tests.bundle.stub_cluster import StubCluster
+from tests.bundle.test_scripts import CRDS
 from tests.deployers import gitops_plans as plans
 from tests.deployers import parse_back
 from tests.deployers.built_tools import built, run
@@ -28,6 +30,7 @@ from aicr.yamlio import read
 
 pytestmark = pytest.mark.tools
 
+ROLE = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  name: r\n"
 #: A chart that says which values it was given, in a form that no template language touches.
 ECHO = """\
 apiVersion: v1
@@ -124,6 +127,56 @@ def test_helmfile_hands_values_to_helm_byte_for_byte(tmp_path: Path, serial: boo
     }
     assert objects.keys() == {"echo-echo", "settings"}
     assert json.loads(base64.b64decode(objects["echo-echo"]["data"]["values"])) == TEMPLATE_EATERS
+
+
+@pytest.mark.parametrize("context", ["prod", ""], ids=["named", "current"])
+def test_the_crd_hook_goes_where_helmfile_goes(tmp_path: Path, context: str) -> None:
+    """CRDs are applied to the cluster of `helmfile --kube-context`, not to the current one (5.2)."""
+    entry = {
+        "ownsCRDs": True,
+        "helm": {
+            "defaultRepository": "https://charts.example.com",
+            "defaultChart": "x",
+            "defaultVersion": "1.2.3",
+        },
+    }
+    output.write_bundle(generate("helmfile", plan_of(chart("x", entry=entry))), str(tmp_path / "b"))
+    cluster = StubCluster(tmp_path / "stub")
+    cluster.answer("helm-list", "x\n")
+    cluster.answer("helm-show", CRDS)
+    run(
+        built("helmfile"),
+        *("--helm-binary", str(cluster.bin / "helm"), "--no-color"),
+        *(("--kube-context", context) if context else ()),
+        "sync",
+        home=tmp_path,
+        at=tmp_path / "b",
+        extra={"PATH": str(cluster.bin), "STUB": str(cluster.root), "KUBE_CONTEXT": "elsewhere"},
+    )
+    words = f"--context {context} " if context else ""
+    assert cluster.calls("kubectl") == [
+        f"kubectl {words}apply --server-side --force-conflicts -f -"
+    ]
+    upgrade = next(call for call in cluster.calls("helm") if " upgrade --install x " in call)
+    assert ("--kube-context prod" in upgrade) is bool(context)
+
+
+def test_helmfile_destroys_in_reverse_and_waits_for_each_release(tmp_path: Path) -> None:
+    """The last tier goes first, in a tier what needs others, and nothing before it is gone (5.2)."""
+    first = component("first", manifests=[("m.yaml", CONFIG_MAP)], pre_manifests=[("p.yaml", ROLE)])
+    second = component("second", manifests=[("n.yaml", CONFIG_MAP)], dependencyRefs=["first"])
+    output.write_bundle(generate("helmfile", plan_of(first, second)), str(tmp_path / "b"))
+    cluster = StubCluster(tmp_path / "stub")
+    cluster.answer("helm-list", "NAME\tNAMESPACE\nsomething\tns\n")
+    run(
+        *(built("helmfile"), "--helm-binary", str(cluster.bin / "helm"), "--no-color", "destroy"),
+        home=tmp_path,
+        at=tmp_path / "b",
+        extra={"PATH": str(cluster.bin), "STUB": str(cluster.root)},
+    )
+    removed = [call for call in cluster.calls("helm") if " delete " in f"{call} "]
+    assert [call.split()[2] for call in removed] == ["second", "first", "first-pre"]
+    assert all("--wait --timeout 900s" in call for call in removed)
 
 
 def test_helmfile_lints_the_charts_of_a_bundle(tmp_path: Path) -> None:

@@ -167,6 +167,46 @@ def test_bundles_of_two_deployers_are_compared_in_what_they_share() -> None:
     assert len(comparison.notes) == 1
 
 
+@pytest.mark.parametrize("second", sorted(deployers.MODULES))
+@pytest.mark.parametrize("first", ["helm", "flux", "argocd"])
+def test_the_same_plan_under_any_two_deployers_differs_in_the_deployer_alone(
+    first: str, second: str
+) -> None:
+    """Objects that belong to one deployer are none of the other's that came or went (59)."""
+    parts = [chart("a", values={"x": {"y": 1}}, manifests=[("m.yaml", CONFIG_MAP)]), chart("b")]
+    before, after = (bundle(*parts, deployer=name) for name in (first, second))
+    areas = {area for area, _, _, _ in found(before, after)}
+    assert areas == (set() if first == second else {"settings"})
+
+
+@pytest.mark.parametrize("second", sorted(deployers.MODULES))
+@pytest.mark.parametrize("first", ["helm", "flux"])
+def test_a_changed_value_is_the_only_difference_wherever_it_is_kept(
+    first: str, second: str
+) -> None:
+    """In values.yaml, in spec.values of a HelmRelease, or in `static/` as well (decision 59)."""
+    before = bundle(chart("a", values={"x": {"y": 1}, "k": "v"}), deployer=first)
+    after = bundle(chart("a", values={"x": {"y": 2}, "k": "v"}), deployer=second)
+    changes = [change for change in found(before, after) if change[0] != "settings"]
+    assert changes == [("values", "a", "x.y", "changed")]
+
+
+def test_values_inside_an_application_are_values_too() -> None:
+    """A bundle that is published has them there."""
+    flags = {"deployer": "argocd", "oci_reference": "oci://r.example/b:1.0.0"}
+    before = bundle(chart("a", values={"k": 1}), **flags)
+    after = bundle(chart("a", values={"k": 2}), **flags)
+    assert found(before, after) == [("values", "a", "k", "changed")]
+
+
+@pytest.mark.parametrize("deployer", ["argocd-helm", "flux", "terraform"])
+def test_a_changed_value_under_one_deployer_is_told_once(deployer: str) -> None:
+    """Copies of values and digests of them are no differences of their own."""
+    before = bundle(chart("a", values={"k": 1}), deployer=deployer)
+    after = bundle(chart("a", values={"k": 2}), deployer=deployer)
+    assert found(before, after) == [("values", "a", "k", "changed")]
+
+
 def test_a_flag_that_shaped_a_bundle_is_a_setting() -> None:
     """For example a storage class."""
     before, after = bundle(chart("a")), bundle(chart("a"), storage_class="gp3")

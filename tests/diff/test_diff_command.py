@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -106,8 +107,6 @@ def test_the_result_can_go_to_a_file(files: Path, tmp_path: Path) -> None:
 
 def test_a_changed_bundle_is_compared_with_a_warning(files: Path, tmp_path: Path) -> None:
     """It is what is there that counts; that it is not as made is said."""
-    import shutil
-
     copy = tmp_path / "bundle"
     shutil.copytree(files / "bundle-old", copy)
     values = next(copy.glob("*-gpu-operator/values.yaml"))
@@ -139,6 +138,31 @@ def test_wrong_input_is_refused(
     """One error, nothing on stdout, and a status below 8."""
     monkeypatch.chdir(files)
     aicr("diff", *words).refused(status, said)
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        "[]",
+        "{}",
+        "componentRefs: 3",
+        "componentRefs: [3]",
+        "componentRefs: [{}]",
+        "componentRefs: [{name: 3}]",
+        "componentRefs: [{name: a, dependencyRefs: [b]}]",
+        "a: [",
+    ],
+)
+@pytest.mark.parametrize("command", ["diff", "upgrade-check"])
+def test_a_bundle_whose_recipe_is_none_could_not_be_judged(
+    files: Path, tmp_path: Path, command: str, recipe: str
+) -> None:
+    """Exit 2 and the place: 8 would say that something was found (decision 46)."""
+    bundle = tmp_path / "bundle"
+    shutil.copytree(files / "bundle-old", bundle)
+    (bundle / "recipe.yaml").write_text(recipe)
+    words = (bundle, bundle) if command == "diff" else ("--from", bundle, "--to", bundle)
+    aicr(command, *words).refused(2, "recipe.yaml")
 
 
 @pytest.mark.parametrize("kind", ["Pod", "RecipeMixin"])

@@ -17,6 +17,7 @@ from aicr.cli.validate_flags import FEATURES
 from aicr.contract import sentinels
 from aicr.errors import NOT_FOUND, UNAUTHORIZED, AicrError
 from aicr.validate.evidence import behaviour, features
+from aicr.validate.evidence.times import EvidenceTimes
 
 Run = Callable[[Context], Awaitable[None]]
 Objects = Mapping[str, list[dict[str, Any]] | AicrError]
@@ -159,7 +160,7 @@ async def hangs(context: Context) -> None:
 
 def test_a_section_has_a_bound() -> None:
     """Past it the behaviour unwinds and has failed."""
-    found = outcome(hangs, limits=behaviour.Limits(section=0.01))
+    found = outcome(hangs, times=EvidenceTimes(section=0.01))
     assert found.verdict == "FAIL"
     assert "[TIMEOUT] not done within 0.01 s" in found.reason
 
@@ -167,8 +168,8 @@ def test_a_section_has_a_bound() -> None:
 def test_all_sections_have_a_bound() -> None:
     """What is not reached has failed, and is told."""
     plan = features.plan([])
-    limits = behaviour.Limits(section=0.01, overall=0.015)
-    found = asyncio.run(collector(hangs, limits=limits).sections(plan))
+    times = EvidenceTimes(section=0.01, overall=0.015)
+    found = asyncio.run(collector(hangs, times=times).sections(plan))
     assert len(found) == len(plan)
     assert {each.verdict for each in found} == {"FAIL"}
     assert "not reached within" in found[-1].reason
@@ -176,8 +177,9 @@ def test_all_sections_have_a_bound() -> None:
 
 def test_the_bounds_are_those_of_the_specification() -> None:
     """5 minutes, 20 minutes, 10 MiB."""
-    found = behaviour.Limits()
-    assert (found.section, found.overall, found.output) == (300.0, 1200.0, 10 * 1024 * 1024)
+    found = collector(passes)
+    assert (found.times.section, found.times.overall) == (300.0, 1200.0)
+    assert found.output == 10 * 1024 * 1024
 
 
 async def talks(context: Context) -> None:
@@ -188,7 +190,7 @@ async def talks(context: Context) -> None:
 
 def test_a_page_has_a_largest_size() -> None:
     """It says that something is missing, once."""
-    found = outcome(talks, limits=behaviour.Limits(output=25))
+    found = outcome(talks, output=25)
     assert found.lines == ["x" * 9, "x" * 9, "… what follows was too much for one page"]
 
 

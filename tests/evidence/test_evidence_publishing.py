@@ -30,11 +30,12 @@ from tests.integrity.signed_bundles import IDENTITY, ISSUER, FakeSigstore
 from tests.oci.registry_server import ask
 
 from aicr.artifacts import dsse, oci, signing
+from aicr.artifacts.signers import Expected
 from aicr.artifacts.wire import Transport
 from aicr.errors import SERVICE_UNAVAILABLE, TIMEOUT, UNAUTHORIZED, AicrError
 from aicr.validate.evidence import attesting, identity, publication, signer, verification
 from aicr.validate.evidence.referrers import Referring
-from aicr.validate.evidence.signer import Trust
+from aicr.validate.evidence.times import EvidenceTimes
 
 PLAIN = Transport(plain_http=True)
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
@@ -114,7 +115,7 @@ def pointer_of(out: Path) -> dict[str, Any]:
     return found
 
 
-def published(address: str, trust: Trust) -> verification.Report:
+def published(address: str, trust: Expected) -> verification.Report:
     """What verification says of an address."""
     return verification.verify_published(oci.parse_address(address), trust, connect)
 
@@ -124,7 +125,7 @@ def test_a_run_pushes_and_signs_with_a_key(tmp_path: Path, registry: str) -> Non
     private, public = keys(tmp_path)
     out = tmp_path / "e"
     lines = made(out, push=f"oci://{registry}/run", signingKey=private, plainHTTP=True)
-    trust = Trust(key=signing.load_public_key(public))
+    trust = Expected(key=signing.load_public_key(public))
     found = pointer_of(out)
     address = found["bundle"]["oci"]
     assert re.fullmatch(rf"oci://{registry}/run:h100-eks-ubuntu-training-[0-9a-f]{{12}}", address)
@@ -193,7 +194,7 @@ def test_pushing_without_signing_leaves_a_pointer_without_a_signer(
     assert "signer" not in pointer_of(out)
     assert DIGEST.fullmatch(pointer_of(out)["bundle"]["digest"])
     assert "is not signed" in lines[-1]
-    found = published(f"oci://{registry}/unsigned:v1", Trust())
+    found = published(f"oci://{registry}/unsigned:v1", Expected())
     assert (found.result, found.signature) == ("passed", "pending signature")
 
 
@@ -214,7 +215,7 @@ def test_publishing_later_signs_without_a_key_and_says_who(evidence: Path, regis
         {"name": f"oci://{registry}/later:v1", "digest": {"sha256": digest[7:]}}
     ]
     assert signed["predicate"] == before
-    trust = Trust(identity_regexp=re.escape(IDENTITY), issuer=ISSUER, port=port)
+    trust = Expected(identity_regexp=re.escape(IDENTITY), issuer=ISSUER, port=port)
     for report in (
         published(f"oci://{registry}/later:v1", trust),
         verification.verify_folder(str(evidence), trust),
@@ -235,7 +236,7 @@ def test_publishing_again_signs_anew_under_the_same_type(evidence: Path, registr
     first = pointer_of(evidence)["bundle"]["digest"]
     publication.publish(order(evidence, address, keyless(port)))
     assert pointer_of(evidence)["bundle"]["digest"] == first
-    assert published(address, Trust(port=port)).result == "passed"
+    assert published(address, Expected(port=port)).result == "passed"
 
 
 def test_signed_evidence_is_not_pushed_without_its_signature(
@@ -249,7 +250,7 @@ def test_signed_evidence_is_not_pushed_without_its_signature(
         publication.publish(order(evidence, f"oci://{registry}/unsign:v1", None))
     assert (caught.value.code, caught.value.where) == ("INVALID_REQUEST", "--no-sign")
     assert ask(registry, "GET", "/v2/unsign/manifests/v1")[0] == 404
-    trust = Trust(key=signing.load_public_key(public))
+    trust = Expected(key=signing.load_public_key(public))
     assert verification.verify_folder(str(evidence), trust).result == "passed"
 
 
@@ -265,7 +266,7 @@ def test_another_artifact_with_the_same_signature_is_refused(tmp_path: Path, reg
     with connect(registry) as client:
         manifest, _ = client.pull_manifest(address)
         client.attach(address, oci.Blob(oci.MANIFEST_TYPE, manifest), attestation)
-    found = published(f"oci://{registry}/swap:b", Trust(port=port))
+    found = published(f"oci://{registry}/swap:b", Expected(port=port))
     assert found.result == "invalid"
     assert any("the artifact is sha256:" in problem for problem in found.errors)
 
@@ -281,10 +282,10 @@ def test_a_strangers_signature_beside_the_right_one_changes_nothing(
     for path in (stranger, private):
         key = signing.load_private_key(path)
         publication.publish(order(evidence, address, signer.Signing(key=key)))
-    assert published(address, Trust(key=signing.load_public_key(public))).result == "passed"
+    assert published(address, Expected(key=signing.load_public_key(public))).result == "passed"
     (tmp_path / "third").mkdir()
     _, third = keys(tmp_path / "third")
-    found = published(address, Trust(key=signing.load_public_key(third)))
+    found = published(address, Expected(key=signing.load_public_key(third)))
     assert found.failed_step == "signature"
     assert len(found.errors) == 2
 
@@ -295,12 +296,12 @@ def test_a_key_signs_where_nothing_is_pushed(evidence: Path, tmp_path: Path) -> 
     key = signing.load_private_key(private)
     lines = publication.publish(order(evidence, "", signer.Signing(key=key)))
     assert "is not pushed" in lines[-1]
-    found = verification.verify_folder(str(evidence), Trust(key=signing.load_public_key(public)))
+    found = verification.verify_folder(str(evidence), Expected(key=signing.load_public_key(public)))
     assert found.result == "passed"
     assert found.claims is not None
     assert found.claims.subject == "recipe:h100-eks-ubuntu-training"
     with pytest.raises(AicrError, match="never pushed"):
-        verification.verify_pointer(str(evidence / "pointer.yaml"), Trust(), connect)
+        verification.verify_pointer(str(evidence / "pointer.yaml"), Expected(), connect)
 
 
 @pytest.mark.parametrize("part", ["recipe.yaml", "statement.intoto.json", "manifest.json"])
@@ -332,7 +333,7 @@ def test_a_registry_that_is_not_there_leaves_the_bundle(tmp_path: Path) -> None:
         made(tmp_path / "e", push="oci://127.0.0.1:9/x:v1", sign=False, plainHTTP=True)
     assert caught.value.code == SERVICE_UNAVAILABLE
     assert f"it lies in {tmp_path / 'e'}" in caught.value.message
-    assert verification.verify_folder(str(tmp_path / "e"), Trust()).result == "passed"
+    assert verification.verify_folder(str(tmp_path / "e"), Expected()).result == "passed"
 
 
 def test_only_a_service_that_is_away_is_tried_again() -> None:
@@ -363,7 +364,9 @@ def test_an_attempt_to_sign_has_a_bound() -> None:
             release.wait(20)
             return super().sign(statement, token)
 
-    way = signer.Signing(token=str, port=Hanging(), attempt=0.01, sleep=lambda seconds: None)
+    way = signer.Signing(
+        token=str, port=Hanging(), times=EvidenceTimes(attempt=0.01), sleep=lambda seconds: None
+    )
     with pytest.raises(AicrError) as caught:
         way.sign(b"{}")
     release.set()
@@ -437,7 +440,7 @@ def test_a_no_leaves_everything_unsigned(evidence: Path, registry: str) -> None:
     assert not (evidence / "summary-bundle" / "attestation.intoto.jsonl").exists()
     assert DIGEST.fullmatch(pointer_of(evidence)["bundle"]["digest"])
     assert "signer" not in pointer_of(evidence)
-    assert verification.verify_folder(str(evidence), Trust()).result == "passed"
+    assert verification.verify_folder(str(evidence), Expected()).result == "passed"
 
 
 def test_two_ways_to_sign_are_refused(tmp_path: Path) -> None:
@@ -457,8 +460,8 @@ def test_something_else_in_a_registry_is_not_evidence(registry: str) -> None:
     package = oci.bundle_package({"checksums.txt": (b"", 0o600)}, version="1")
     with connect(registry) as client:
         client.push(address, package)
-    found = published(str(address), Trust())
+    found = published(str(address), Expected())
     assert found.errors == ["statement.intoto.json: is missing"]
     with pytest.raises(AicrError) as caught:
-        published(f"oci://{registry}/nothing:v1", Trust())
+        published(f"oci://{registry}/nothing:v1", Expected())
     assert caught.value.code == "NOT_FOUND"

@@ -19,6 +19,7 @@ from tests.evidence.evidence_bundles import (
 )
 
 from aicr.artifacts import signing
+from aicr.artifacts.signers import Expected
 from aicr.errors import AicrError
 from aicr.validate.evidence import (
     attesting,
@@ -29,22 +30,21 @@ from aicr.validate.evidence import (
     signer,
     verification,
 )
-from aicr.validate.evidence.signer import Trust
 
 TYPE = "https://aicr.run/recipe-evidence/"
 
 
-def verified(out: Path, trust: Trust | None = None) -> verification.Report:
+def verified(out: Path, trust: Expected | None = None) -> verification.Report:
     """The report about a folder."""
-    return verification.verify_folder(str(out), trust or Trust())
+    return verification.verify_folder(str(out), trust or Expected())
 
 
-def signed(folder: Path, **more: Any) -> tuple[Path, Trust]:
+def signed(folder: Path, **more: Any) -> tuple[Path, Expected]:
     """Evidence that a key signed where it is, and whom to trust."""
     private, public = keys(folder)
     out = folder / "evidence"
     attesting.attest(request(out, signingKey=private, **more))
-    return out, Trust(key=signing.load_public_key(public))
+    return out, Expected(key=signing.load_public_key(public))
 
 
 def rebound(out: Path, change: Callable[[dict[str, Any]], None] = lambda said: None) -> None:
@@ -72,7 +72,7 @@ def test_whole_evidence_that_nobody_signed_is_pending(evidence: Path) -> None:
     """No failure, unless a signer is named."""
     found = verified(evidence)
     assert (found.result, found.errors, found.signature) == ("passed", [], "pending signature")
-    named = verified(evidence, Trust(identity_regexp="^https://github.com/acme/.*"))
+    named = verified(evidence, Expected(identity_regexp="^https://github.com/acme/.*"))
     assert named.result == "invalid"
     assert named.failed_step == "signature"
     assert "attestation.intoto.jsonl: is missing" in named.errors[0]
@@ -107,7 +107,7 @@ def test_a_key_vouches_for_all_of_it(tmp_path: Path) -> None:
     assert "none was named" in verified(out).errors[0]
     (tmp_path / "other").mkdir()
     _, other = keys(tmp_path / "other")
-    wrong = verified(out, Trust(key=signing.load_public_key(other)))
+    wrong = verified(out, Expected(key=signing.load_public_key(other)))
     assert wrong.failed_step == "signature"
     assert wrong.errors[0].startswith("attestation.intoto.jsonl: ")
 

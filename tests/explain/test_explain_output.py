@@ -98,6 +98,7 @@ def test_colour_is_for_terminals_only(
     """A terminal gets colour unless its user declined it; a pipe never does; the words are the same."""
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     words = ["explain", *EKS, "constraints.K8s.server.version"]
@@ -105,6 +106,38 @@ def test_colour_is_for_terminals_only(
     assert main(words, Console(out, io.StringIO())) == 0
     assert ("\033[" in out.getvalue()) == coloured
     assert re.sub(r"\033\[\d+m", "", out.getvalue()) == aicr(*words).out
+
+
+@pytest.mark.parametrize(
+    "selector",
+    ["", "constraints", "components", "components.gpu-operator", "gpu-operator:driver.enabled",
+     "deploymentOrder.gpu-operator.cert-manager", "validation"],
+)  # fmt: skip
+def test_rows_that_are_wider_than_the_terminal_are_broken_between_cells(selector: str) -> None:
+    """No line with a place in it runs over 80 columns, and the words and their order stay."""
+    criteria = Criteria(service="aks", accelerator="h100", intent="training", os="ubuntu")
+    found = explain(resolve(Catalog.builtin(), criteria), selector)
+    wide, narrow = draw(found), draw(found, width=80)
+    assert narrow.split() == wide.split()
+    table = [line for line in narrow.splitlines() if re.search(r"^ .*\.yaml:\d+", line)]
+    assert table
+    assert max(map(len, table)) <= 80
+    assert draw(found, width=500) == wide
+
+
+@pytest.mark.parametrize(("columns", "broken"), [("80", True), ("200", False)])
+def test_a_narrow_terminal_gets_broken_rows_and_a_pipe_never(
+    columns: str, broken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The width is the terminal's own; what a program reads has a line for each layer."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", columns)
+    words = ["explain", *EKS, "constraints.K8s.server.version"]
+    out = Terminal()
+    assert main(words, Console(out, io.StringIO())) == 0
+    piped = aicr(*words).out
+    assert (out.getvalue() != piped) == broken
+    assert out.getvalue().split() == piped.split()
 
 
 def test_a_value_cannot_write_over_the_terminal(tmp_path: Path) -> None:

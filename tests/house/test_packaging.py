@@ -43,8 +43,9 @@ def test_everything_we_ask_for_is_pinned() -> None:
     table = project()
     build = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
     wanted = [*table["dependencies"], *build]
-    for extra in table["optional-dependencies"].values():
-        wanted += extra
+    for name, extra in table["optional-dependencies"].items():
+        if name != "all":
+            wanted += extra
     names = {normal(re.split(r"[<>=!~\[; ]", line, maxsplit=1)[0]) for line in wanted}
     pinned = {normal(line.split("==")[0]) for line in pins()}
     assert sorted(names - pinned) == []
@@ -54,6 +55,13 @@ def test_the_base_install_has_two_dependencies() -> None:
     """A plain install brings PyYAML and msgspec; the rest are extras."""
     names = [re.split(r"[<>=]", line, maxsplit=1)[0] for line in project()["dependencies"]]
     assert names == ["PyYAML", "msgspec"]
+
+
+def test_the_extra_all_is_every_extra_but_the_tools_of_development() -> None:
+    """Decision 39: one name for everything that a user can need."""
+    extras = project()["optional-dependencies"]
+    named = ",".join(sorted(set(extras) - {"all", "dev"}))
+    assert extras["all"] == [f"aicr[{named}]"]
 
 
 def test_the_version_is_semantic_and_kept_in_one_file() -> None:

@@ -65,6 +65,16 @@ def test_an_unsigned_bundle_against_each_level(level: str, status: int, tmp_path
         (["--certificate-identity-regexp", "acme"], "is not anchored"),
         (["--certificate-identity-regexp", "^.*"], "pins nobody"),
         (["--certificate-identity-regexp", "^https://.*"], "pins nobody"),
+        (["--certificate-identity-regexp", "^https://.......*"], "pins nobody"),
+        (["--certificate-identity-regexp", "^......"], "pins nobody"),
+        (["--certificate-identity-regexp", "^https://github.com/.*"], "pins nobody"),
+        (["--certificate-identity-regexp", "^https://github.com/acme.*"], "pins nobody"),
+        (["--certificate-identity-regexp", "^https://github.com/acme/*.*"], "pins nobody"),
+        (["--certificate-identity-regexp", "^https://github.com/(acme|.*)/x"], "pins nobody"),
+        (["--certificate-identity-regexp", "^ci@acme.com.*"], "pins nobody"),
+        (["--certificate-oidc-issuer", "https://i.example"], "but not for whom"),
+        (["--certificate-oidc-issuer", " "], "--certificate-oidc-issuer is blank"),
+        (["--min-trust-level", ""], "--min-trust-level is blank"),
         (["--certificate-identity-regexp", "^https://github.com/a|.*"], "top level"),
         (["--certificate-identity-regexp", "^https://github.com/acme/("], "is not usable"),
         (["--certificate-identity-regexp", " "], "is blank"),
@@ -83,6 +93,25 @@ def test_a_policy_that_makes_no_sense_is_a_usage_error(
     aicr("verify", bundle, *flags).refused(2, said)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "identity"),
+    [
+        (r"^https://github\.com/acme/.*", IDENTITY),
+        (r"^https://github.com/acme/gpu/\.github/workflows/[a-z]+\.yaml@refs/tags/v\d+$", IDENTITY),
+        ("^https://github.com/acme/(gpu|cpu)/.*", IDENTITY),
+        (r"^ci\-bot@acme\.example$", "ci-bot@acme.example"),
+        ("^ci-bot@acme.example", "ci-bot@acme.example"),
+        ("^spiffe://acme.example/ns/.*", "spiffe://acme.example/ns/ci"),
+    ],
+)
+def test_a_pattern_that_pins_somebody_is_taken(pattern: str, identity: str, tmp_path: Path) -> None:
+    """A host and whose path on it, or a whole identity; the rest may vary."""
+    port = FakeSigstore(identity)
+    policy = trust.Policy(identity_regexp=pattern)
+    report = trust.judge(keyless_bundle(tmp_path / "b", port), policy, port=port)
+    assert (report.level, report.errors) == ("verified", [])
+
+
 def test_an_absent_key_file_is_not_found(tmp_path: Path) -> None:
     """Exit 3 names the file."""
     bundle = written(tmp_path / "b", bundle_files())
@@ -94,6 +123,15 @@ def test_a_private_key_is_refused_for_verifying(tmp_path: Path) -> None:
     private, _ = write_key(tmp_path, KEYS["P-256"]())
     bundle = written(tmp_path / "b", bundle_files())
     aicr("verify", bundle, "--key", private).refused(2, "holds a private key", "-pubout")
+
+
+def test_a_certificate_is_no_key_and_the_way_to_its_key_is_named(tmp_path: Path) -> None:
+    """A file that a TLS server has is at hand sooner than its bare key."""
+    place = tmp_path / "cert.pem"
+    place.write_text("-----BEGIN CERTIFICATE-----\nMII=\n-----END CERTIFICATE-----\n")
+    bundle = written(tmp_path / "b", bundle_files())
+    result = aicr("verify", bundle, "--key", place)
+    result.refused(2, "holds a certificate", "openssl x509 -in")
 
 
 @pytest.mark.parametrize(
@@ -160,6 +198,13 @@ PATTERN = r"^https://github\.com/acme/gpu/.*"
         (trust.Policy(identity_regexp=PATTERN), "verified", ""),
         (trust.Policy(min_trust_level="attested"), "attested", ""),
         (trust.Policy(), "attested", "whoever signed it was not named"),
+        (trust.Policy(require_creator=IDENTITY), "verified", ""),
+        (trust.Policy(require_creator=IDENTITY[:-1]), "attested", "was signed by"),
+        (
+            trust.Policy(require_creator=IDENTITY, issuer="https://other.example"),
+            "unknown",
+            "vouched for the signer",
+        ),
         (
             trust.Policy(identity_regexp=r"^https://github\.com/other/.*"),
             "unknown",
@@ -176,7 +221,10 @@ PATTERN = r"^https://github\.com/acme/gpu/.*"
             "vouched for the signer",
         ),
     ],
-    ids=["pinned", "unpinned", "unpinned max", "other", "prefix only", "other issuer"],
+    ids=[
+        *("pinned", "unpinned", "unpinned max", "creator", "other creator"),
+        *("creator, other issuer", "other", "prefix only", "other issuer"),
+    ],
 )
 def test_a_keyless_bundle_against_each_way_to_pin(
     policy: trust.Policy, level: str, said: str, tmp_path: Path
@@ -189,6 +237,14 @@ def test_a_keyless_bundle_against_each_way_to_pin(
     assert not said or any(said in error for error in report.errors), report.errors
     if level != "unknown":
         assert report.creator == IDENTITY
+
+
+def test_a_signer_without_a_name_is_not_the_one_that_nobody_named(tmp_path: Path) -> None:
+    """An empty identity does not equal the empty expectation."""
+    port = FakeSigstore(identity="")
+    report = trust.judge(keyless_bundle(tmp_path / "b", port), trust.Policy(), port=port)
+    assert (report.level, report.pinned) == ("attested", False)
+    assert any("was not named" in error for error in report.errors)
 
 
 def test_a_keyless_attestation_that_sigstore_refuses_is_unknown(tmp_path: Path) -> None:

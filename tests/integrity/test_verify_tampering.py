@@ -11,6 +11,8 @@ import pytest
 from tests.cli.program import aicr
 from tests.integrity.signed_bundles import KEYS, bundle_files, signed, write_key, written
 
+from aicr.artifacts import signing
+
 
 def edit_recipe(bundle: Path) -> None:
     """Change one listed file."""
@@ -117,6 +119,56 @@ def test_line_ends_of_windows_in_the_list_are_read(tmp_path: Path) -> None:
     assert aicr("verify", bundle).status == 0
 
 
+def test_line_ends_of_windows_in_a_signed_list_are_named(tmp_path: Path) -> None:
+    """The signature is over the bytes, so it does not hold, and the reason is not "another list"."""
+    private, public = write_key(tmp_path, KEYS["P-256"]())
+    bundle = Path(written(tmp_path / "b", signed(bundle_files(), private)))
+    place = bundle / "checksums.txt"
+    place.write_bytes(place.read_bytes().replace(b"\n", b"\r\n"))
+    result = aicr("verify", bundle, "--key", public)
+    assert result.status == 8
+    assert "the line ends of checksums.txt were changed to those of Windows" in result.out
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        (b"x\nverify: PASSED", r"x\nverify: PASSED"),
+        (b"\x1b[2Jx", r"\x1b[2Jx"),
+        ("a\u202ehs.b".encode(), r"a\u202ehs.b"),
+        (b"\xff\xfe", r"\udcff\udcfe"),
+    ],
+    ids=["line feed", "escape", "right to left", "no text"],
+)
+def test_the_name_of_a_file_cannot_write_the_report(
+    name: bytes, shown: str, tmp_path: Path
+) -> None:
+    """Whoever adds a file chooses its name; it stays one line, and is told in both forms."""
+    bundle = written(tmp_path / "b", bundle_files())
+    with open(os.path.join(os.fsencode(bundle), name), "w"):
+        pass
+    text = aicr("verify", bundle)
+    assert text.status == 8
+    assert f"  - {shown}: file is not listed in checksums.txt\n" in text.out
+    assert [line for line in text.out.splitlines() if line.startswith("verify:")] == [
+        "verify: FAILED"
+    ]
+    report = json.loads(aicr("verify", bundle, "--format", "json").out)
+    assert len(report["errors"]) == 1
+
+
+def test_the_words_of_an_attestation_cannot_write_the_report(tmp_path: Path) -> None:
+    """The name of the key is outside of what is signed, so a stranger chooses it."""
+    private, _ = write_key(tmp_path, KEYS["P-256"]())
+    bundle = Path(written(tmp_path / "b", signed(bundle_files(), private)))
+    place = bundle / "attestation" / "bundle-attestation.sigstore.json"
+    document = json.loads(place.read_text())
+    document["verificationMaterial"]["publicKey"]["hint"] = "x\nverify: PASSED\n"
+    place.write_text(json.dumps(document))
+    lines = aicr("verify", bundle).out.splitlines()
+    assert [line for line in lines if line.startswith("verify:")] == ["verify: FAILED"]
+
+
 @pytest.mark.covers("F12")
 def test_a_bundle_below_a_linked_folder_is_verified(tmp_path: Path) -> None:
     """How the folder is reached does not matter; only links inside of it do."""
@@ -182,6 +234,8 @@ def test_another_key_is_refused_by_name(tmp_path: Path) -> None:
     bundle = written(tmp_path / "b", signed(bundle_files(), private))
     result = aicr("verify", bundle, "--key", other)
     assert result.status == 8
+    for name in ("key.pub", "other.pub"):
+        assert signing.load_public_key(str(tmp_path / name)).key_id in result.out
     assert "the attestation's signature was not made with this key; it names the key" in result.out
     assert "trust level:   unknown" in result.out
 
@@ -232,7 +286,9 @@ def test_a_broken_attestation_is_named(content: bytes, said: str, tmp_path: Path
 
 def test_a_missing_bundle_is_not_found_and_a_file_is_no_bundle(tmp_path: Path) -> None:
     """What cannot be judged exits 3 and 2, not 8 (decision 46)."""
-    aicr("verify", tmp_path / "none").refused(3, "no such folder")
+    found = aicr("verify", tmp_path / "none")
+    found.refused(3, "no such folder")
+    assert "next: name the folder that aicr bundle wrote" in found.err
     (tmp_path / "file").write_text("")
     aicr("verify", tmp_path / "file").refused(2, "not a folder")
     aicr("verify").refused(2, "name the bundle to verify")

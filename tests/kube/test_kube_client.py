@@ -179,7 +179,7 @@ def test_lines_laid_out_otherwise_are_read_all_the_same() -> None:
     other = b'{ "object": {"metadata": {"name": "a"}}, "type": "MODIFIED" }'
     assert decoding.line(ASKED, usual, Pod) == decoding.line(ASKED, other, Pod)
     mark = b'{"type":"BOOKMARK","object":{"kind":"Pod","metadata":{"resourceVersion":"9"}}}'
-    assert decoding.line(ASKED, mark, Pod) == decoding.Line("BOOKMARK", None, "9", False)
+    assert decoding.line(ASKED, mark, Pod) == decoding.Bookmark("9", initial_end=False)
 
 
 def test_projections_keep_what_is_equal_once_and_what_differs_apart() -> None:

@@ -252,6 +252,28 @@ def test_a_handler_that_fails_ends_the_informer() -> None:
     run(body())
 
 
+def test_a_handler_that_fails_while_watching_closes_the_connection() -> None:
+    """At once, and not when the collector comes by."""
+
+    async def body() -> None:
+        async with cluster() as (api, client):
+            informer = Informer(client, kinds.POD, Pod)
+
+            def handler(change: Change[Pod]) -> None:
+                raise ValueError(change.key)
+
+            informer.add_handler(handler)
+            running = asyncio.ensure_future(informer.run())
+            await informer.wait_synced(20)
+            await api.store(ADDED, kinds.POD, pod("a"))
+            with pytest.raises(ValueError, match="'ns', 'a'"):
+                await running
+            session = client.transport._session  # type: ignore[attr-defined]
+            assert not session.connector._acquired
+
+    run(body())
+
+
 def test_a_late_handler_is_told_what_is_there() -> None:
     """As ADDED."""
 

@@ -141,6 +141,8 @@ class Leases:
         self.stored: Document | None = None
         self.version = 0
         self.down: set[str] = set()
+        #: Replica → seconds that the answer to a write takes to reach it.
+        self.late: dict[str, float] = {}
         self.hanging = False
 
     def seen_by(self, who: str) -> Cluster:
@@ -171,13 +173,18 @@ class _View:
         await self._reach()
         if self._leases.stored is not None:
             raise AicrError(CONFLICT, "exists")
-        return self._write(document)
+        return await self._written(document)
 
     async def update(self, document: Mapping[str, Any]) -> Document:
         await self._reach()
         if document["metadata"]["resourceVersion"] != str(self._leases.version):
             raise AicrError(CONFLICT, "changed")
-        return self._write(document)
+        return await self._written(document)
+
+    async def _written(self, document: Mapping[str, Any]) -> Document:
+        written = self._write(document)
+        await asyncio.sleep(self._leases.late.get(self._who, 0.0))
+        return written
 
     def _write(self, document: Mapping[str, Any]) -> Document:
         self._leases.version += 1
@@ -334,3 +341,58 @@ def test_a_replica_waits_while_the_server_is_away() -> None:
             scene.elector("")
 
     run(body())
+
+
+@pytest.mark.parametrize("seconds", [8.0, 9.9])
+def test_an_answer_that_comes_late_does_not_make_a_leader_stay_too_long(seconds: float) -> None:
+    """Others count from when the lease was written, not from when the writer hears of it."""
+
+    async def body() -> None:
+        scene = Scene()
+        scene.leases.late["a"] = seconds
+        first = asyncio.ensure_future(scene.elector("a").lead(scene.work("a")))
+        await asyncio.sleep(0.1)
+        second = asyncio.ensure_future(scene.elector("b").lead(scene.work("b", 3)))
+        await asyncio.sleep(seconds)
+        scene.leases.down.add("a")
+        await asyncio.wait({first, second}, return_when=asyncio.ALL_COMPLETED)
+        error = first.exception()
+        assert isinstance(error, AicrError)
+        assert error.code == TIMEOUT
+        assert second.exception() is None
+        assert [who for who, what in scene.log if what == "leads"] == ["a", "b"]
+
+    run(body())
+
+
+def test_an_answer_that_comes_too_late_makes_no_leader() -> None:
+    """Another may be about to start by then; the attempt is made again."""
+
+    async def body() -> None:
+        scene = Scene()
+        scene.leases.late["a"] = 14.0
+        elector = scene.elector("a")
+        task = asyncio.ensure_future(elector.lead(scene.work("a", 1)))
+        await asyncio.sleep(9.9)
+        assert scene.log == []
+        scene.leases.late.clear()
+        await task
+        assert now() > 10
+        assert scene.log == [("a", "leads"), ("a", "stops")]
+
+    run(body())
+
+
+def test_the_duration_that_others_wait_is_never_shorter_than_ours() -> None:
+    """Whole seconds are written: 1.4 as 2, because with 1 another would start too soon."""
+    found = lease.decide(
+        None,
+        identity="me",
+        name="l",
+        namespace="n",
+        terms=Terms(1.4, 1.2, 0.5),
+        seen=None,
+        clock=0.0,
+        now=START,
+    )
+    assert spec_of(found)["leaseDurationSeconds"] == 2

@@ -226,3 +226,108 @@ def test_lines_of_the_node_agent_itself_have_no_stamp_and_are_given() -> None:
     assert resumption.new(line(1, "x")) == b"x"
     assert resumption.new(line(1, "")) == b""
     assert resumption.since_time == "2026-11-30T10:00:01Z"
+
+
+def test_lines_that_are_out_of_order_are_given_and_given_once() -> None:
+    """stdout and stderr are stamped apart: a line may be older than the one before it."""
+
+    async def body() -> None:
+        async with cluster() as (api, client):
+            api.logs["p"] = [
+                line(1, "a", ".9"),
+                line(2, "b", ".000000002"),
+                line(2, "err", ".000000001"),
+                line(1, "old", ".999"),
+                line(2, "c", ".3"),
+                line(2, "late", ".2"),
+                line(2, "c", ".3"),
+            ]
+            await put(api, RUNNING)
+            api.next("/log", broken_after(5, lambda: None)(api))
+            api.next("/log", broken_after(6, lambda: None)(api))
+            got = []
+            async for text in client.follow_logs("p", namespace="n"):
+                got.append(text)
+                if len(got) == 5:
+                    # As a server does: from the second on, in the order of the file.
+                    del api.logs["p"][3]
+                if len(got) == 7:
+                    await put(api, DONE)
+            assert got == [b"a", b"b", b"err", b"old", b"c", b"late", b"c"]
+
+    run(body())
+
+
+def test_what_a_container_wrote_before_it_was_started_again_is_not_lost() -> None:
+    """The connection is cut, the container ends and starts anew: its old log is another request."""
+
+    def after(restarts: int) -> dict[str, Any]:
+        found = pod(running={})
+        found["spec"]["restartPolicy"] = "OnFailure"
+        found["status"]["containerStatuses"][0]["restartCount"] = restarts
+        return found
+
+    async def body() -> None:
+        async with cluster() as (api, client):
+            api.logs["p"] = [line(1, "a"), line(2, "b")]
+            await put(api, after(0))
+            api.next("GET .*/log", broken_after(2, lambda: None)(api))
+            previous = b"\n".join([line(2, "b"), line(3, "50%\r100%"), line(4, "died")])
+            answer = web.Response(body=previous + b"\n", content_type="text/plain")
+            api.next("previous=true", answer)
+            got = []
+            async for text in client.follow_logs("p", namespace="n"):
+                got.append(text)
+                if len(got) == 2:
+                    await put(api, after(1))
+                    api.logs["p"] = [line(6, "again")]
+                if len(got) == 5:
+                    await put(api, DONE)
+            assert got == [b"a", b"b", b"50%\r100%", b"died", b"again"]
+            asked = [seen for seen in api.seen if "previous=true" in seen]
+            assert len(asked) == 1
+            assert "sinceTime=2026-11-30T10%3A00%3A02Z" in asked[0]
+
+    run(body())
+
+
+def test_an_old_log_that_is_gone_does_not_end_the_new_one() -> None:
+    """The node keeps the log of one container, and not for ever."""
+
+    async def body() -> None:
+        async with cluster() as (api, client):
+            again = pod(running={})
+            again["status"]["containerStatuses"][0]["restartCount"] = 1
+            api.logs["p"] = [line(1, "a")]
+            await put(api, RUNNING)
+            gone = 'previous terminated container "main" in pod "p" not found'
+            api.next("previous=true", refuse(400, "BadRequest", gone))
+            got = []
+            async for text in client.follow_logs("p", namespace="n"):
+                got.append(text)
+                if text == b"a":
+                    api.logs["p"] = [line(9, "b")]
+                    await put(api, again)
+                else:
+                    await put(api, DONE)
+            assert got == [b"a", b"b"]
+
+    run(body())
+
+
+def test_a_server_that_was_away_does_not_make_a_waiting_container_an_error() -> None:
+    """Nobody could say that it waits; "bad request" then may mean just that."""
+
+    async def body() -> None:
+        async with cluster() as (api, client):
+            await put(api, pod(phase="Pending", waiting={"reason": "ContainerCreating"}))
+            api.next("GET /api/v1/namespaces/n/pods/p$", web.Response(status=503, text="starting"))
+            api.next("/log", refuse(400, "BadRequest", 'container "main" is waiting to start'))
+            api.logs["p"] = [line(1, "hello")]
+            got = []
+            async for text in client.follow_logs("p", namespace="n"):
+                got.append(text)
+                await put(api, DONE)
+            assert got == [b"hello"]
+
+    run(body())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 import pytest
@@ -177,5 +178,53 @@ def test_requests_carry_what_the_settings_say() -> None:
                 error = await refused(client.version())
                 assert error.code == NOT_FOUND
                 assert api.seen[-1] == "GET /k8s/clusters/c-1/version"
+
+    run(body())
+
+
+def test_an_error_that_arrives_in_pieces_is_read_whole() -> None:
+    """Of a watch or a followed log too: what is absent, and why, stands at the end of a Status."""
+
+    async def body() -> None:
+        async with cluster() as (api, client):
+
+            async def in_pieces(request: web.Request) -> web.StreamResponse:
+                whole = refuse(404, "NotFound", "x" * 3000, details={"name": "p"}).body
+                assert isinstance(whole, bytes)
+                headers = {"Content-Type": "application/json"}
+                response = web.StreamResponse(status=404, headers=headers)
+                await response.prepare(request)
+                for start in range(0, len(whole), 1000):
+                    await response.write(whole[start : start + 1000])
+                    await asyncio.sleep(0.02)
+                return response
+
+            api.next("/api/v1/nodes", in_pieces)
+            error = await refused(client.transport.stream(watch_of_nodes()).__aenter__())
+            assert error.code == NOT_FOUND
+            assert error.context["details"] == {"name": "p"}
+
+    run(body())
+
+
+def test_an_error_that_never_ends_is_read_in_part() -> None:
+    """Some kilobytes are enough to say what it was."""
+
+    async def body() -> None:
+        async with cluster() as (api, client):
+
+            async def endless(request: web.Request) -> web.StreamResponse:
+                response = web.StreamResponse(status=500, headers={"Content-Type": "text/plain"})
+                await response.prepare(request)
+                with contextlib.suppress(ConnectionError):
+                    while True:
+                        await response.write(b"broken " * 1000)
+                return response
+
+            api.next("/api/v1/nodes", endless)
+            error = await refused(client.transport.stream(watch_of_nodes()).__aenter__())
+            assert error.code == SERVICE_UNAVAILABLE
+            assert "broken broken" in error.message
+            assert len(error.message) < 1000
 
     run(body())

@@ -218,6 +218,44 @@ def test_what_waiting_does_not_mend_is_raised(code: str) -> None:
     assert patient.stale_reason == "no"
 
 
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_server_that_has_just_started_may_refuse_for_a_while(status: int) -> None:
+    """It has not read its roles yet. What it gave before is asked for again, and not listed anew."""
+    clock = Clock()
+    made = following(clock)
+    denied = AicrError(UNAUTHORIZED, "forbidden", context={"status": status})
+    made.ended(REFUSED)
+    made.step()
+    for _ in range(4):
+        made.ended(denied)
+        assert isinstance(made.step(), Pause)
+        assert made.step() == OpenWatch("5", 300, False)
+        assert made.stale_reason == "forbidden"
+        clock.now += Timeouts().busy / 4 - 0.01
+    made.opened()
+    assert made.stale_since is None
+    made.ended(denied)
+    clock.now += Timeouts().busy
+    with pytest.raises(AicrError) as caught:
+        made.ended(denied)
+    assert caught.value is denied
+
+
+@pytest.mark.parametrize("context", [{}, {"by": "exec plugin"}, {"status": 404}])
+def test_other_refusals_are_not_waited_out(context: dict[str, Any]) -> None:
+    """A plugin that cannot log in is not run again and again."""
+    with pytest.raises(AicrError):
+        following().ended(AicrError(UNAUTHORIZED, "no", context=context))
+
+
+def test_an_object_without_a_name_is_an_error_and_no_traceback() -> None:
+    """What a broken aggregated server may send."""
+    for document in ({}, {"metadata": None}, {"metadata": {"uid": "u"}}):
+        with pytest.raises(AicrError) as caught:
+            identity_of_document(document)
+        assert caught.value.code == SERVICE_UNAVAILABLE
+
+
 def test_a_streamed_list_ends_with_its_bookmark() -> None:
     """Initial events are known at the annotated bookmark only; one cut short starts over."""
     made = machine(initial_events=True)

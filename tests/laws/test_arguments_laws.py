@@ -21,7 +21,23 @@ EVERY = {name: module for name, (module, _) in {**COMMANDS, **SUBCOMMANDS}.items
 SETTINGS = settings(deadline=None, max_examples=60)
 VALUES = st.one_of(
     st.sampled_from(
-        ["", "-", "--", "-1", "5", "1.5", "a=b", "a b", "-a b", "x", "9" * 12, "=", "é"]
+        [
+            "true",
+            "false",
+            "",
+            "-",
+            "--",
+            "-1",
+            "5",
+            "1.5",
+            "a=b",
+            "a b",
+            "-a b",
+            "x",
+            "9" * 12,
+            "=",
+            "é",
+        ]
     ),
     st.text(max_size=4),
 )
@@ -43,6 +59,7 @@ def toy() -> Parser:
     group.add_argument("--nodes", action=Once, type=whole_number, help="converted")
     group.add_argument("--plain", "-p", help="the last one counts")
     group.add_argument("--debug", action="store_true", help="true")
+    group.add_argument("--wide", action=Switch, const=True, help="a switch")
     group.add_argument("--yes", dest="answer", action=Switch, const="yes", help="one of two")
     group.add_argument("--no", dest="answer", action=Switch, const="no", help="the other")
     return found
@@ -86,6 +103,9 @@ def agree(found: Parser, words: list[str]) -> None:
 @example(["--nodes", "-5"])
 @example(["--yes", "--no"])
 @example(["--yes", "--yes", "--debug", "--debug"])
+@example(["--debug=true", "--debug"])
+@example(["--debug=false", "--debug"])
+@example(["-debug=false", "--yes", "--no"])
 @example(["-p", "1", "--plain", "2"])
 @example(["--set", "a", "--set", "--", "b"])
 def test_a_plain_line_is_read_as_argparse_reads_it(words: list[str]) -> None:
@@ -110,9 +130,10 @@ def test_every_command_has_one_reading_of_its_lines(name: str, data: st.DataObje
         ["--output", "x", "--set", "a=b", "--set=c", "--nodes", "3", "--debug", "--yes"],
         ["-o", "-", "-p", ""],
         ["-output", "x", "-set=a"],
+        ["--debug=false", "--wide=true", "--set", "a"],
         [],
     ],
-    ids=["all kinds", "a dash and nothing", "one dash", "no words"],
+    ids=["all kinds", "a dash and nothing", "one dash", "booleans", "no words"],
 )
 def test_a_usual_line_is_plain(words: list[str]) -> None:
     """What people type does not need argparse: otherwise the reader would be of no use."""
@@ -141,6 +162,26 @@ def test_a_value_of_two_dashes_is_a_value_and_never_an_empty_list() -> None:
     assert toy().parse(["--output=--"]).output == "--"
     with pytest.raises(AicrError, match="flag -output with the value -- cannot stand beside"):
         toy().parse(["-output=--", "--yes", "--no"])
+
+
+@pytest.mark.parametrize("beside", [[], ["--yes", "--yes"], ["-p=--x"]])
+@pytest.mark.parametrize("flag", ["--debug", "--wide", "-wide"])
+def test_a_switch_can_be_denied(flag: str, beside: list[str]) -> None:
+    """``=false`` is no, and counts as said: a config file does not win over it."""
+    found = toy().parse([f"{flag}=false", *beside])
+    name = flag.lstrip("-")
+    assert getattr(found, name) is False
+    assert name in found._given
+    assert toy().full().parse([f"{flag}=false", *beside])._given >= {name}
+
+
+def test_a_switch_that_is_said_and_denied_is_refused() -> None:
+    """Neither of the two is the obvious one."""
+    for words in (["--debug", "--debug=false"], ["--wide=false", "--wide=true"]):
+        with pytest.raises(AicrError, match="contradicts an earlier one"):
+            toy().parse(words)
+    with pytest.raises(AicrError, match="flag --debug takes no value"):
+        toy().parse(["--debug=maybe"])
 
 
 def test_a_default_is_never_shared_between_two_readings() -> None:

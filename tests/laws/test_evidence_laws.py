@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.evidence.evidence_bundles import PLANTED, made, planted_in, report, tree
 from tests.laws.test_redaction_laws import SNAPSHOT, TEST
 
+from aicr.artifacts.signers import Expected
 from aicr.validate.evidence import verification
-from aicr.validate.evidence.signer import Trust
 
 PLANT = st.sampled_from(PLANTED)
 WORD = st.one_of(PLANT, PLANT.map(lambda word: f"x-{word}-y"), st.sampled_from(["busybox", "v1"]))
@@ -87,7 +87,7 @@ def test_nothing_planted_is_in_a_default_bundle_and_it_verifies(
         made(out, snapshot=snapshot, reports=reports)
         assert (snapshot, reports) == before
         assert planted_in(tree(out)) == set()
-        found = verification.verify_folder(str(out), Trust())
+        found = verification.verify_folder(str(out), Expected())
         assert found.errors == []
         counts = {
             status: sum(t["status"] == status for t in tests) for status in ("failed", "other")

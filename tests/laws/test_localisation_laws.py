@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.preflight_allreduce.slow_fabric import HEALTHY, THRESHOLD, Fabric, localise, pairs
+from tests.preflight_allreduce.slow_fabric import (
+    HEALTHY,
+    THRESHOLD,
+    Fabric,
+    is_round,
+    localise,
+    pairs,
+)
 
-from aicr.preflight.checks.allreduce.localise import (
+from aicr.preflight.checks.allreduce.localise import decide
+from aicr.preflight.checks.allreduce.questions import (
     Answer,
     Question,
     budget,
     by_parity,
-    decide,
-    is_round,
     ring_rounds,
 )
 

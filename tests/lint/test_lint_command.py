@@ -22,7 +22,7 @@ spec:
       type: Helm
       source: https://charts.example.com
       chart: app
-      version: ">= 1"{comment}
+      version: "^1.2"{comment}
 """
 
 
@@ -128,7 +128,7 @@ def test_a_comment_allows_a_warning_on_its_line_or_the_next(tmp_path: Path) -> N
 
 def test_a_comment_does_not_allow_an_error(tmp_path: Path) -> None:
     """What the product refuses cannot be waved through."""
-    text = ALLOWED.format(comment="").replace('">= 1"', "1.10  # aicr-lint: allow unquoted-text")
+    text = ALLOWED.format(comment="").replace('"^1.2"', "1.10  # aicr-lint: allow unquoted-text")
     root = tree(tmp_path, {"overlays/base.yaml": text})
     ran = command("lint", str(root), "--alone")
     assert ran.status == 8
@@ -169,3 +169,8 @@ def test_the_built_in_catalogue_has_no_error() -> None:
     assert ran.status == 0, ran.out
     assert all(line.startswith(("recipes/", "    ")) for line in ran.out.splitlines())
     assert ran.err.startswith("lint: 0 errors, ")
+
+
+def test_the_built_in_catalogue_has_nothing_left_to_say() -> None:
+    """What is meant carries its reason in the file, so that a new warning is seen."""
+    assert command("lint", "--strict").out == ""

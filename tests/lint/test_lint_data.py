@@ -103,3 +103,36 @@ def test_a_check_of_the_directory_replaces_the_built_in_one(tmp_path: Path) -> N
     files = {"overlays/site.yaml": own, "validators/catalog.yaml": catalogue}
     found = judged(tmp_path, files)
     assert found == ["overlays/site.yaml:14 declared-check"]
+
+
+def test_a_circle_is_told_where_the_directory_closes_it(tmp_path: Path) -> None:
+    """The built-in edge was there before, and is nobody's mistake."""
+    ref = {"name": "nfd", "dependencyRefs": ["gpu-operator"]}
+    own = overlay("site", {"service": "mycloud-1"}, componentRefs=[ref])
+    found = judged(tmp_path, {"overlays/site.yaml": own}, rules=["dependency-circle"])
+    assert found == ["overlays/site.yaml:15 dependency-circle"]
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [({"service": "gke"}, True), ({"service": "eks", "os": "ubuntu"}, False)],
+    ids=["never together", "perhaps together"],
+)
+def test_a_repetition_counts_when_no_recipe_needs_it(
+    tmp_path: Path, other: dict[str, str], told: bool
+) -> None:
+    """Another overlay that sets the path matters only if a query can select both."""
+    app = entry("app", helm={"defaultRepository": "https://charts.example.com"})
+    files = {
+        "registry.yaml": registry(app),
+        "components/app/values.yaml": "driver: {mode: fast}\n",
+        "overlays/base.yaml": base(componentRefs=[chart("app")]),
+        "overlays/one.yaml": overlay("one", {"service": "eks"}, componentRefs=[_mode("fast")]),
+        "overlays/two.yaml": overlay("two", other, componentRefs=[_mode("slow")]),
+    }
+    found = judged(tmp_path, files, alone=True, rules=["override-redundant"])
+    assert bool(found) == told
+
+
+def _mode(word: str) -> dict[str, Any]:
+    return {"name": "app", "overrides": {"driver": {"mode": word}}}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
 import pytest
+from tests.cli.sample_snapshot import SNAPSHOT
 from tests.recipe.trees import (
     chart,
     command,
@@ -20,6 +22,8 @@ from tests.recipe.trees import (
 )
 
 from aicr.catalog.catalog import Catalog
+from aicr.collectors import readings, taking
+from aicr.errors import not_found
 from aicr.lint import schema_files
 from aicr.yamlio import read
 from tools import gen_lint_page, gen_schemas
@@ -84,9 +88,58 @@ def test_a_resolved_recipe_fits_its_schema() -> None:
     assert [e.message for e in validator("RecipeResult").iter_errors(found)] == []
 
 
+def test_a_snapshot_that_was_taken_fits_its_schema() -> None:
+    """Readings of each kind of scalar, items, and what could not be read; more keys may come."""
+    found = readings.Collected("K8s")
+    found.add("server", {"version": "v1.34.2", "nodes": 4, "load": 0.5, "ready": True})
+    item = readings.item({"kind": "Controller"}, {"external": False})
+    found.add("slinky-slurm", {}, context={"source": "api"}, items=[item])
+    found.lacks("node", not_found("there is no such node"))
+    now = datetime(2026, 1, 2, tzinfo=UTC)
+    taken = taking.document([found], now=now, node="node-1", version="1.0.0")
+    assert taken["notCollected"]
+    judge = validator("Snapshot")
+    assert [error.message for error in judge.iter_errors(taken)] == []
+    assert [error.message for error in judge.iter_errors(SNAPSHOT)] == []
+    assert judge.is_valid({**taken, "signedBy": "a newer version"})
+
+
 @pytest.mark.parametrize(
     ("kind", "text", "word"),
     [
+        (
+            "Snapshot",
+            document("Snapshot", "aicr.run/v1", measurements=[{"type": "k8s", "subtypes": []}]),
+            "k8s",
+        ),
+        (
+            "Snapshot",
+            document(
+                "Snapshot",
+                "aicr.run/v1",
+                measurements=[{"type": "OS", "subtypes": [{"name": "release", "data": {}}]}],
+            ),
+            "subtype",
+        ),
+        (
+            "Snapshot",
+            document(
+                "Snapshot",
+                "aicr.run/v1",
+                measurements=[{"type": "OS", "subtypes": [{"subtype": "a", "data": {"b": [1]}}]}],
+            ),
+            "[1]",
+        ),
+        (
+            "ComponentUpgrades",
+            document(
+                "ComponentUpgrades",
+                "aicr.run/v1beta1",
+                component="a",
+                transitions=[{"from": "< 2.0.0", "to": "= 2.0.0", "verdict": "manual"}],
+            ),
+            "summary",
+        ),
         ("RecipeMetadata", overlay("a", critera={}), "critera"),
         ("RecipeMetadata", overlay("a", {"service": 1}), "1"),
         ("RecipeMetadata", overlay("a", constraints=[{"name": "a", "value": 24.1}]), "24.1"),

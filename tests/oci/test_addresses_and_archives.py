@@ -123,6 +123,34 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(monkeypatch: pytest.Monk
         oci.unpack(packed((member("a"), b"0" * 2000)))
 
 
+def test_a_header_of_an_archive_cannot_fill_the_memory() -> None:
+    """Headers are held in memory, and a few KiB of archive can make one of any size."""
+    header = member("long", tarfile.XHDTYPE)
+    header.size = 8 << 20
+    plain = header.tobuf(tarfile.USTAR_FORMAT) + b"\0" * header.size
+    with pytest.raises(AicrError, match=f"header of {8 << 20} bytes"):
+        oci.unpack(gzip.compress(plain, mtime=0))
+
+
+def test_a_file_with_holes_that_make_no_sense_is_refused() -> None:
+    """The library's own complaint about such a map is no crash of ours."""
+    holes = member("a")
+    holes.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0"}
+    with pytest.raises(AicrError, match=r"not a tar\.gz archive"):
+        oci.unpack(packed((holes, b"x")))
+
+
+@pytest.mark.parametrize(
+    ("mode", "kept"),
+    [(0o644, 0o644), (0o600, 0o600), (0o4755, 0o755), (0o222, 0o600), (0, 0o600), (0o666, 0o644)],
+)
+def test_of_a_mode_only_running_and_reading_count(mode: int, kept: int) -> None:
+    """No archive makes a file that runs as its owner, that anybody may write, or nobody can read."""
+    entry = member("a")
+    entry.mode = mode
+    assert oci.unpack(packed((entry, b"x"))) == {"a": (b"x", kept)}
+
+
 @pytest.mark.parametrize(
     "data",
     [b"", b"no archive", gzip.compress(b"no tar" * 1000, mtime=0), None],
@@ -140,6 +168,12 @@ def test_what_is_no_archive_is_refused(data: bytes | None) -> None:
     [
         ({"mediaType": "x"}, "is not an OCI image manifest"),
         ({"artifactType": "x"}, "is not a bundle"),
+        ({"artifactType": None, "config": [1]}, "is not a bundle: its type is None"),
+        ({"artifactType": None, "config": "x"}, "is not a bundle: its type is None"),
+        (
+            {"artifactType": oci.CHART_CONFIG_TYPE, "annotations": [1], "layers": [{}]},
+            "the layer has the type None",
+        ),
         ({"layers": []}, "exactly one layer"),
         ({"layers": [{}, {}]}, "exactly one layer"),
         ({"layers": [{"mediaType": "x"}]}, "the layer has the type 'x'"),

@@ -87,15 +87,10 @@ def test_a_pull_that_is_cut_goes_on_where_it_was(registry: str) -> None:
         assert proxy.cuts == 2
 
 
-def test_a_pull_that_is_cut_again_and_again_writes_nothing(
-    registry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pull_that_is_cut_again_and_again_writes_nothing(registry: str, tmp_path: Path) -> None:
     """Not even the folder is made."""
     from tests.cli.program import aicr
 
-    from aicr.artifacts import wire
-
-    monkeypatch.setattr(wire, "_PAUSE_SECONDS", 0.01)
     sent = package()
     with Registry(registry, FAST) as client:
         client.push(oci.Address(registry, "cut/none", "v1"), sent)

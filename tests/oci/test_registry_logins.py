@@ -6,6 +6,7 @@ import base64
 import contextlib
 import json
 import os
+import ssl
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,9 +15,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from tests.integrity.signed_bundles import bundle_files
-from tests.oci.registry_server import HTPASSWD, serving
+from tests.oci.registry_server import HTPASSWD, serving, tls_files
 
-from aicr.artifacts import oci
+from aicr.artifacts import locations, oci
 from aicr.artifacts.registry import Registry
 from aicr.artifacts.registry_auth import (
     Challenge,
@@ -115,9 +116,15 @@ class TokenRegistry(BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def answering(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    """``host:port`` of a server with this handler."""
+def answering(
+    handler: type[BaseHTTPRequestHandler], tls: tuple[Path, Path] | None = None
+) -> Iterator[str]:
+    """``host:port`` of a server with this handler, behind TLS with a certificate and its key."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    if tls is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*tls)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
@@ -194,6 +201,124 @@ def test_a_login_does_not_follow_a_redirect_to_another_host() -> None:
         ):
             assert client.pull_blob("team/x", oci.digest_of(data), len(data)) == data
     assert seen == [""]
+
+
+def test_another_host_cannot_ask_for_the_login() -> None:
+    """Its challenge names whom the password would go to, so it is not followed."""
+    seen: list[tuple[str, str]] = []
+
+    class Thief(TokenRegistry):
+        def do_GET(self) -> None:
+            seen.append((self.path, self.headers.get("Authorization", "")))
+            realm = f'Bearer realm="http://{self.headers["Host"]}/token",service="registry"'
+            self._answer(401, b"", ("WWW-Authenticate", realm))
+
+    with answering(Thief) as thief:
+
+        class Front(TokenRegistry):
+            def do_GET(self) -> None:
+                self._answer(307, b"", ("Location", f"http://{thief}/blob"))
+
+        with (
+            answering(Front) as host,
+            Registry(host, PLAIN, lambda _: Credentials("user", "secret")) as client,
+            pytest.raises(AicrError, match="answered 401") as caught,
+        ):
+            client.pull_blob("team/x", oci.digest_of(b"x"), 1)
+    assert seen == [("/blob", "")]
+    assert caught.value.code == UNAUTHORIZED
+
+
+def test_a_token_service_without_tls_gets_no_login(tmp_path: Path) -> None:
+    """A registry behind TLS that asks for the password in the clear is refused."""
+    seen: list[str] = []
+
+    class Clear(TokenRegistry):
+        def do_GET(self) -> None:
+            seen.append(self.headers.get("Authorization", ""))
+            self._answer(200, b'{"token": "t"}')
+
+    with answering(Clear) as clear:
+
+        class Front(TokenRegistry):
+            def do_GET(self) -> None:
+                realm = f'Bearer realm="http://{clear}/token",service="registry"'
+                self._answer(401, b"", ("WWW-Authenticate", realm))
+
+        certificate, key, authority = tls_files(tmp_path)
+        transport = Transport(ca_file=str(authority), pause=0.01)
+        with (
+            answering(Front, (certificate, key)) as host,
+            Registry(host, transport, lambda _: Credentials("user", "secret")) as client,
+            pytest.raises(AicrError, match="which is without TLS") as caught,
+        ):
+            client.pull_manifest(oci.Address(host, "team/x", "v1"))
+    assert seen == []
+    assert "no log-in was sent" in caught.value.hint
+
+
+@pytest.mark.parametrize("location", ["http://[x", "http://h.example:port/x", "//h.example:99999/"])
+def test_an_address_that_is_none_is_an_error_of_the_registry(location: str) -> None:
+    """Redirects, and what an upload is sent to; no crash."""
+
+    class Odd(TokenRegistry):
+        def do_GET(self) -> None:
+            self._answer(307, b"", ("Location", location))
+
+    with (
+        answering(Odd) as host,
+        Registry(host, PLAIN) as client,
+        pytest.raises(AicrError, match="which cannot be used"),
+    ):
+        client.pull_manifest(oci.Address(host, "team/x", "v1"))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("https://h.example", "https://H.example:443/v2/", True),
+        ("http://h.example:80", "http://h.example/x?y", True),
+        ("https://[::1]:443", "https://[::1]", True),
+        ("https://h.example", "http://h.example", False),
+        ("https://h.example", "https://h.example:5000", False),
+        ("https://h.example", "https://h.example.evil", False),
+        ("https://h.example:80", "https://h.example", False),
+    ],
+)
+def test_addresses_of_one_host_are_one_however_they_are_written(
+    one: str, other: str, same: bool
+) -> None:
+    """Who gets a log-in is decided by it: a port that goes unsaid must not lose it on the way."""
+    assert (
+        locations.place(locations.parts(one)) == locations.place(locations.parts(other))
+    ) is same
+
+
+@pytest.mark.parametrize(
+    ("body", "hint"),
+    [
+        (b'{"errors": [{"message": "tag v1 is immutable"}]}', "push to another tag"),
+        (b'{"errors": [{"message": "no such thing"}]}', "look at the registry's log"),
+    ],
+)
+def test_a_tag_that_may_not_move_is_said_to_be_one(body: bytes, hint: str) -> None:
+    """Pushing again would not help; another tag does."""
+
+    class Keeping(TokenRegistry):
+        def do_HEAD(self) -> None:
+            self._answer(200, b"")
+
+        def do_PUT(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self._answer(400, body)
+
+    with (
+        answering(Keeping) as host,
+        Registry(host, PLAIN) as client,
+        pytest.raises(AicrError, match="was not accepted") as caught,
+    ):
+        client.push(oci.Address(host, "team/x", "v1"), oci.bundle_package({}, version="1"))
+    assert hint in caught.value.hint
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from aicr.preflight.checks.allreduce.gang import Place
 from aicr.preflight.checks.allreduce.run import Run
 from aicr.preflight.checks.allreduce.settings import Benchmark
 from aicr.preflight.checks.exit_codes import Outcome
+from aicr.preflight.checks.times import CheckTimes
 from aicr.preflight.health.events import Event
 
 
@@ -184,7 +185,7 @@ def play(
                 log,
                 {**variables, **(environ or {})},
                 timeout,
-                factor,
+                CheckTimes().scaled(factor),
                 Clock(time.monotonic, lambda seconds: time.sleep(min(seconds, 0.02))),
                 lambda line: None,
             ).go()

@@ -7,18 +7,12 @@ of them. Noise is a factor, even over 1 ± `noise`, for each measurement anew.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from aicr.preflight.checks.allreduce.localise import (
-    Answer,
-    Group,
-    Question,
-    Verdict,
-    decide,
-    is_round,
-)
+from aicr.preflight.checks.allreduce.localise import decide
+from aicr.preflight.checks.allreduce.questions import Answer, Group, Question, Verdict
 
 HEALTHY = 100.0
 THRESHOLD = 85.0
@@ -84,3 +78,13 @@ def localise(fabric: Fabric, threshold: float = THRESHOLD) -> Verdict:
 def pairs(nodes: int) -> list[tuple[int, int]]:
     """Every link."""
     return list(combinations(range(nodes), 2))
+
+
+def is_round(groups: Sequence[Group], nodes: int) -> bool:
+    """Whether groups can be measured at the same time: known nodes, ascending, none in two groups."""
+    members = [node for group in groups for node in group]
+    return (
+        all(len(group) > 1 and list(group) == sorted(group) for group in groups)
+        and len(members) == len(set(members))
+        and all(0 <= node < nodes for node in members)
+    )

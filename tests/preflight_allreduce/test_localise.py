@@ -6,14 +6,8 @@ import pytest
 from benchmarks.bench_localisation import KINDS, score
 from tests.preflight_allreduce.slow_fabric import Fabric, localise
 
-from aicr.preflight.checks.allreduce.localise import (
-    Answer,
-    Group,
-    Question,
-    as_answers,
-    budget,
-    decide,
-)
+from aicr.preflight.checks.allreduce.localise import decide
+from aicr.preflight.checks.allreduce.questions import Answer, Group, Question, as_answers, budget
 
 
 def test_the_first_rounds_pair_neighbours() -> None:

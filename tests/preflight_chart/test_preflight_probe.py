@@ -103,18 +103,32 @@ def test_a_wrong_answer_is_named(answer: Any, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("words", "said"),
     [
-        ["http://preflight.x.svc"],
-        ["https://x", "--timeout", "0"],
-        ["https://x", "--ca-file", "/no/such/file"],
+        (["http://preflight.x.svc"], "is no https address"),
+        (["https://x", "--timeout", "0"], "next: 1 to 3600"),
+        (["https://x", "--ca-file", "/no/such/file"], "next: check the path"),
+        (["https://x", "--ca-file", "/"], "next: it must be a readable PEM file"),
+        (["https://x", "--ca-file", __file__], "next: it must be a readable PEM file"),
     ],
-    ids=["plain-http", "no-time", "no-authority"],
+    ids=["plain-http", "no-time", "no-authority", "folder", "no-certificate"],
 )
-def test_wrong_flags_are_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """Usage errors exit 2 before anything is sent."""
+def test_wrong_flags_are_refused(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Usage errors exit 2 before anything is sent, and say what to do."""
     assert main(["preflight", "probe", *words]) == 2
-    assert "INVALID_REQUEST" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "INVALID_REQUEST" in err
+    assert said in err
+    assert "Errno" not in err
+
+
+def test_the_path_of_the_webhook_may_be_there_or_not(capsys: pytest.CaptureFixture[str]) -> None:
+    """An address that is copied from a webhook configuration ends with the path."""
+    for address in ("https://127.0.0.1:1", "https://127.0.0.1:1/", "https://127.0.0.1:1/mutate"):
+        assert main(["preflight", "probe", address]) == 6
+        assert "where: https://127.0.0.1:1/mutate\n" in capsys.readouterr().err
 
 
 def test_our_own_webhook_answers_right() -> None:

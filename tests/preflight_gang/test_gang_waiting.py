@@ -8,10 +8,10 @@ import pytest
 
 from aicr.errors import SERVICE_UNAVAILABLE, AicrError
 from aicr.preflight.controller.pace import Pace
-from aicr.preflight.controller.times import Times
 from aicr.preflight.gang.coordination import Rules
 from aicr.preflight.gang.reading import Shared
 from aicr.preflight.gang.registration import ARRIVAL
+from aicr.preflight.times import Times
 
 
 def test_the_products_waiting_times_are_these() -> None:

@@ -18,9 +18,9 @@ from aicr.kube.lease import Terms
 from aicr.preflight.config import Config, parse
 from aicr.preflight.controller.judging import PREFLIGHT_CONFIG
 from aicr.preflight.controller.service import Gangs
-from aicr.preflight.controller.times import Times
 from aicr.preflight.gang import configmap as cm
 from aicr.preflight.gang.coordination import Rules
+from aicr.preflight.times import Times
 
 Document = dict[str, Any]
 T = TypeVar("T")

@@ -135,6 +135,8 @@ def test_a_connector_that_is_not_there_is_said(run: Run, tmp_path: Path) -> None
         (["nccl-allreduce", "--gang-dir", "/none"], "folder of the gang's ConfigMap is not there"),
         (["nccl-loopback", "--sizes", "4G"], "flag --sizes is for nccl-allreduce"),
         (["nccl-loopback", "--level", "2"], "flag --level is for dcgm-diag"),
+        (["dcgm-diag", "--strategy", "STORE_ONL"], "did you mean STORE_ONLY?"),
+        (["nccl-allreduce", "--strategy", "x"], "Invalid PROCESSING_STRATEGY: x"),
         (["nccl-loopback", "--threshold", "x"], "invalid BW_THRESHOLD_GBPS: 'x' is no number"),
         (
             ["nccl-loopback", "--strategy", "LATER", "--socket", "/none"],

@@ -55,7 +55,8 @@ def denied(folder: Path, *mixins: dict[str, Any], **more: Any) -> AicrError:
     """The refusal of such a tree's recipe; the tree itself loads."""
     found = catalog(folder, tree(*mixins, **more))
     error = refusal(lambda: resolved(found, service="eks"))
-    assert error.where.startswith("mixins/") or error.code == "NOT_FOUND"
+    named = str(folder / ("overlays/leaf.yaml" if error.code == "NOT_FOUND" else "mixins/m"))
+    assert error.where.startswith(named)
     return error
 
 

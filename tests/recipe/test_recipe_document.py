@@ -353,6 +353,13 @@ def test_the_order_is_derived_again_and_a_difference_is_said(world: Catalog) -> 
     assert read(world, edited(world, deploymentOrder=None)).warnings == []
 
 
+def test_the_kind_that_v0_11_1_wrote_is_read_with_one_notice(world: Catalog) -> None:
+    """Decision 1, also when the apiVersion is today's: it is what aicr migrate rewrites."""
+    assert read(world, edited(world, kind="Recipe")).warnings == [
+        'recipe.yaml: kind "Recipe" is read as "RecipeResult"; rewrite it with aicr migrate'
+    ]
+
+
 @pytest.mark.parametrize("text", ["", "[]", "recipe", "null", "{}", "kind: [", '{"kind": '])
 def test_a_file_that_is_no_recipe_is_refused_in_words(world: Catalog, text: str) -> None:
     """No traceback for any text."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +18,46 @@ GKE = (
     *("--service", "gke", "--accelerator", "h100", "--intent", "inference"),
     *("--os", "cos", "--platform", "dynamo"),
 )
+
+
+KUBECONFIG = """\
+apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{{name: c, context: {{cluster: c, user: u}}}}]
+clusters: [{{name: c, cluster: {{server: {address}}}}}]
+users: [{{name: u, user: {{}}}}]
+"""
+
+
+@contextlib.contextmanager
+def config_map_served(namespace: str, name: str, data: dict[str, str]) -> Iterator[str]:
+    """Address of an API server that has one ConfigMap and nothing else."""
+    place = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
+    held = {"metadata": {"name": name, "namespace": namespace}, "data": data}
+    absent = {"kind": "Status", "code": 404, "reason": "NotFound", "message": "not found: none"}
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = self.path.partition("?")[0] == place
+            body = json.dumps(held if found else absent).encode()
+            self.send_response(200 if found else 404)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            """Nothing on stderr."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +95,25 @@ def test_a_manual_transition_shows_its_steps_and_needs_attention(files: Path, to
     for word in ("grove", "v0.1.0-alpha.9", "manual", "1. kubectl delete crd", "no way back"):
         assert word in done.out
     assert "1 needs attention" in done.err
+
+
+def test_a_recipe_is_read_from_a_config_map(files: Path, tmp_path: Path) -> None:
+    """--from cm://namespace/name, in the cluster that --kubeconfig names (9.3)."""
+    text = (files / "before.yaml").read_text()
+    with config_map_served("ops", "running", {"recipe.yaml": text, "other": ""}) as address:
+        kubeconfig = tmp_path / "config"
+        kubeconfig.write_text(KUBECONFIG.format(address=address))
+        words = ("--to", files / "now.yaml", "--kubeconfig", kubeconfig)
+        done = aicr("upgrade-check", "--from", "cm://ops/running", *words)
+        assert done.status == 8, done.err
+        assert "v0.1.0-alpha.9" in done.out
+        differs = aicr("diff", "cm://ops/running", files / "now.yaml", "-k", kubeconfig)
+        assert differs.status == 8, differs.err
+        assert "v0.1.0-alpha.9" in differs.out
+        made = aicr("bundle", "-r", "cm://ops/running", "-o", tmp_path / "b", "-k", kubeconfig)
+        assert made.status == 0, made.err
+        missing = aicr("upgrade-check", "--from", "cm://ops/none", *words)
+        missing.refused(3, "none")
 
 
 def test_the_status_can_be_switched_off(files: Path) -> None:
@@ -112,7 +175,9 @@ def test_new_and_removed_components_are_said(files: Path) -> None:
         (["-f", "now.yaml", "-t", "text"], 2, "valid formats are: table, json, yaml"),
         (["-f", "now.yaml", "--fail-on-error=no"], 2, "--fail-on-error"),
         (["-f", "snap.yaml"], 2, "is a snapshot"),
-        (["-f", "cm://ns/name"], 2, "ConfigMaps are not read"),
+        (["-f", "cm://name"], 2, "does not name a ConfigMap"),
+        (["-f", "cm://ns/name", "-k", "nonesuch"], 2, "the kubeconfig nonesuch"),
+        (["-f", "-", "--to", "-"], 2, "only one side can come from standard input"),
     ],
 )
 def test_wrong_input_is_refused(

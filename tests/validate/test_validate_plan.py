@@ -9,7 +9,7 @@ import pytest
 from tests.validate.cases import RUN, Heard, entry, order, recipe
 
 from aicr.errors import AicrError
-from aicr.validate import affinity, objects
+from aicr.validate import affinity, catalog, objects
 from aicr.validate.catalog import Affinity, Entry
 from aicr.validate.environment import Setting
 from aicr.validate.input_document import mounted_text, validation_input
@@ -103,8 +103,13 @@ def test_three_deadlines_nest() -> None:
         assert timing.job_deadline(1) > timing.wait_seconds(1) > 1
 
 
+def test_the_buffers_of_two_deadlines_nest() -> None:
+    """Check before orchestrator before Job, or the logs are lost (spec 3.5)."""
+    assert 0 < Timing().wait_buffer < Timing().job_headroom
+
+
 def test_the_waiting_times_are_those_of_the_table() -> None:
-    """The real ones, which no other test waits for; a factor shortens all but a finished Job's life."""
+    """The real ones, which no other test waits for; a factor shortens all but what others are told."""
     assert Timing() == Timing(
         wait_buffer=150,
         job_headroom=210,
@@ -116,10 +121,13 @@ def test_the_waiting_times_are_those_of_the_table() -> None:
         pull=30,
         log=10,
         poll=2,
+        repeat=0.5,
+        grace=30,
         job_ttl=3600,
     )
+    assert catalog.DEFAULT_TIMEOUT == 300 * durations.SECOND
     short = Timing.from_environment({"AICR_TIMEOUT_FACTOR": "0.1"})
-    assert (short.wait_buffer, short.job_ttl) == (15.0, 3600)
+    assert (short.wait_buffer, short.grace, short.job_ttl) == (15.0, 30, 3600)
     assert Timing.from_environment({}) == Timing()
     with pytest.raises(AicrError, match="AICR_TIMEOUT_FACTOR"):
         Timing.from_environment({"AICR_TIMEOUT_FACTOR": "fast"})

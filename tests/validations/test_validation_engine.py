@@ -128,6 +128,17 @@ def test_an_unknown_function_always_blocks(name: str, severity: str) -> None:
         assert f'did you mean "{NAME}"?' in caught.value.hint
 
 
+@pytest.mark.covers("V-354")
+@pytest.mark.parametrize("severity", ["error", "warning", "info"])
+@pytest.mark.parametrize("values", [None, []], ids=["nothing", "empty list"])
+def test_a_condition_without_a_value_always_blocks(values: Any, severity: str) -> None:
+    """No recipe meets it, so the gate would never run and nobody would be told."""
+    wired = {"function": NAME, "severity": severity, "conditions": {"service": values}}
+    with pytest.raises(AicrError, match=f"condition service of {NAME}.* has no value") as caught:
+        run(wired, criteria={"service": "eks"})
+    assert caught.value.code == INVALID_REQUEST
+
+
 @pytest.mark.covers("V-349")
 def test_the_registry_message_is_appended_to_findings_and_wraps_errors(
     verdicts: dict[str, Any],

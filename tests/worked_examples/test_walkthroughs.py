@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.catalogue import test_catalogue_tree as tree_tests
 from tests.worked_examples.walkthrough import (
     PAGES,
     Changed,
@@ -123,6 +124,36 @@ def test_the_sources_name_every_fact_of_the_new_component(
     assert set(entry["objects"]) == named_objects(check)
     cited = {entry["pin"], *entry["values"]["values.yaml"].values(), *entry["objects"].values()}
     assert cited <= sources["sources"].keys()
+
+
+@pytest.mark.parametrize("name", ["add-a-component", "add-a-mixin", "add-an-overlay"])
+def test_the_catalogue_that_a_page_ends_with_passes_the_tests_of_the_catalogue(
+    name: str, performed: Performed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lists, tables and sources hold at the end of the page, and no test has to be edited."""
+    folder, _ = performed(name)
+    entries = read(folder / "recipes" / "registry.yaml")["components"]
+    documents = {
+        kind: [read(path) for path in sorted((folder / "recipes" / kind).rglob("*.yaml"))]
+        for kind in ("overlays", "mixins")
+    }
+    named = {
+        kind: {document["metadata"]["name"]: document for document in found}
+        for kind, found in documents.items()
+    }
+    monkeypatch.setattr(tree_tests, "RECIPES", folder / "recipes")
+    monkeypatch.setattr(tree_tests, "REGISTRY", {entry["name"]: entry for entry in entries})
+    monkeypatch.setattr(tree_tests, "MIXINS", named["mixins"])
+    sources = read(folder / "docs" / "catalogue" / "sources.yaml")
+    monkeypatch.setattr(tree_tests, "SOURCED", sources)
+    tree_tests.test_registry_and_health_checks_are_sorted_and_complete()
+    tree_tests.test_every_component_that_the_specification_names_is_there()
+    tree_tests.test_the_mixins_are_the_sixteen()
+    assert set(sources["overlays"]) == set(named["overlays"])
+    assert set(sources["mixins"]) == set(named["mixins"])
+    assert set(sources["components"]) == {entry["name"] for entry in entries}
+    rows = read(folder / "docs" / "catalogue" / "leaves.yaml")["leaves"]
+    assert {row["overlay"] for row in rows if row["exit"] == 0} == set(named["overlays"]) - {"base"}
 
 
 def test_entries_stay_in_alphabetical_order(performed: Performed) -> None:

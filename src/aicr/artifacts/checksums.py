@@ -155,7 +155,11 @@ def examine(directory: str) -> tuple[list[str], bytes, list[str]]:
         AicrError: as ``verify_tree``.
     """
     if not os.path.lexists(directory):
-        raise not_found(f"no such folder: {directory}", where=directory)
+        raise not_found(
+            f"no such folder: {directory}",
+            where=directory,
+            hint="name the folder that aicr bundle wrote",
+        )
     if not os.path.isdir(directory):
         raise invalid("not a folder", where=directory, hint="name the folder of the bundle")
     data, fault = read_plain(os.path.join(directory, CHECKSUMS))
@@ -197,6 +201,20 @@ def examine_files(files: Mapping[str, bytes | tuple[bytes, int]]) -> list[str]:
 def walk(root: str, inside: str, problems: list[str]) -> Iterator[tuple[str, str]]:
     """(relative path, "file" or what is wrong with it) of all below *inside*, links not
     followed."""
+    # Not recursive: how deep folders are nested is for whoever made them to choose.
+    stack = [_entries(root, inside, problems)]
+    while stack:
+        found = next(stack[-1], None)
+        if found is None:
+            stack.pop()
+        elif found[1] == "folder":
+            stack.append(_entries(root, found[0], problems))
+        else:
+            yield found
+
+
+def _entries(root: str, inside: str, problems: list[str]) -> Iterator[tuple[str, str]]:
+    """What is directly in one folder, by name."""
     try:
         with os.scandir(os.path.join(root, inside)) as scan:
             entries = sorted(scan, key=lambda entry: entry.name)
@@ -210,7 +228,7 @@ def walk(root: str, inside: str, problems: list[str]) -> Iterator[tuple[str, str
         if entry.is_symlink():
             yield path, "symbolic link"
         elif entry.is_dir(follow_symlinks=False):
-            yield from walk(root, path, problems)
+            yield path, "folder"
         elif entry.is_file(follow_symlinks=False):
             yield path, "file"
         else:

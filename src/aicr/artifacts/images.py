@@ -25,6 +25,9 @@ HUB: Final = "docker.io"
 _HUB_NAMES: Final = ("docker.io", "index.docker.io", "registry-1.docker.io")
 _OFFICIAL: Final = "library/"
 LATEST: Final = "latest"
+_PORTS: Final = 65536
+#: Registry and repository together; more is refused by every runtime.
+_LONGEST_NAME: Final = 255
 
 _HOST: Final = re.compile(
     r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*"
@@ -73,8 +76,9 @@ class Reference:
     def purl(self) -> str:
         """The package URL of the image (type ``oci``)."""
         name = self.repository.rpartition("/")[2]
-        version = f"@{urllib.parse.quote(self.digest, safe='')}" if self.digest else ""
-        place = urllib.parse.quote(f"{self.registry}/{self.repository}", safe="/")
+        version = f"@{self.digest}" if self.digest else ""
+        # Package URLs leave the colon as it is, in digests and in front of ports.
+        place = urllib.parse.quote(f"{self.registry}/{self.repository}", safe="/:")
         query = f"repository_url={place}" + (f"&tag={self.tag}" if self.tag else "")
         return f"pkg:oci/{name}{version}?{query}"
 
@@ -128,8 +132,9 @@ def join(
 ) -> Reference:
     """The image of a split form (registry, repository, name, tag, digest as separate values).
 
-    A tag that is itself a digest, and a digest without ``sha256:``, are understood, because charts
-    take them. A tag or digest inside of *repository* counts when none is given beside it.
+    A tag that is itself a digest or ends in one (``v1@sha256:…``), and a digest without ``sha256:``,
+    are understood, because charts take them. A tag or digest inside of *repository* counts when none
+    is given beside it.
 
     Raises:
         AicrError: INVALID_REQUEST naming the part that is wrong.
@@ -137,6 +142,9 @@ def join(
     path = "/".join(part.strip("/") for part in (registry, repository, name) if part)
     if _DIGEST.fullmatch(tag):
         tag, digest = "", tag
+    elif "@" in tag:
+        tag, _, behind = tag.partition("@")
+        digest = digest or behind
     if _HEX.fullmatch(digest):
         digest = f"sha256:{digest}"
     if tag and not _TAG.fullmatch(tag):
@@ -165,6 +173,11 @@ def looks_like_image(text: str) -> bool:
     return ":" in text.rpartition("/")[2]
 
 
+def is_unresolved(text: str) -> bool:
+    """Whether *text* holds a placeholder, which somebody fills in later."""
+    return _UNRESOLVED.search(text) is not None
+
+
 def _split_registry(text: str) -> tuple[str, str]:
     first, slash, rest = text.partition("/")
     if slash and _is_host(first):
@@ -182,6 +195,11 @@ def _checked(
 ) -> Reference:
     if not _HOST.fullmatch(registry):
         raise _wrong(text, f"has the registry {registry!r}, which is not a host", where)
+    port = re.search(r":(\d+)$", registry)
+    if port is not None and not 0 < int(port.group(1)) < _PORTS:
+        raise _wrong(text, f"has the port {port.group(1)}, which is not one", where)
+    if len(registry) + 1 + len(repository) > _LONGEST_NAME:
+        raise _wrong(text, f"has a name of more than {_LONGEST_NAME} characters", where)
     if not _REPOSITORY.fullmatch(repository):
         if repository != repository.lower() and _REPOSITORY.fullmatch(repository.lower()):
             raise _wrong(text, "has upper case in its repository, which no registry takes", where)

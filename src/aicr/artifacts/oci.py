@@ -7,7 +7,7 @@ layer bytes --unpack--> files, or an error for anything but plain files
 ```
 The archive has fixed times and owners and sorted names, so equal bundles have equal digests. An
 archive that was pulled is not trusted: a link, a device, a path that leaves the tree, a name twice
-or too much data refuses the whole.
+or too much data refuses the whole, and of its modes only "can be run" and "everybody may read" count.
 
 It must not know how bytes travel (``artifacts.registry``). Source: bundler spec 1.5, 7.5.
 """
@@ -21,11 +21,10 @@ import io
 import json
 import re
 import tarfile
-import zlib
 from collections.abc import Mapping
 from typing import Any, Final
 
-from aicr.artifacts import checksums
+from aicr.artifacts import archives, checksums
 from aicr.errors import AicrError, invalid
 from aicr.yamlio.jsontext import load_json
 
@@ -117,7 +116,11 @@ def parse_address(text: str, *, default_tag: str = "", flag: str = "--output") -
         AicrError: INVALID_REQUEST naming the part that is wrong.
     """
     if not text.startswith(SCHEME):
-        raise invalid(f"{text!r} is not an oci:// address", where=flag)
+        raise invalid(
+            f"{text!r} is not an oci:// address",
+            where=flag,
+            hint="write it as oci://HOST/REPOSITORY:TAG",
+        )
     rest = text.removeprefix(SCHEME)
     rest, at, digest = rest.partition("@")
     if at and not _DIGEST.fullmatch(digest):
@@ -238,7 +241,8 @@ def unpack(data: bytes, *, strip: str = "") -> dict[str, tuple[bytes, int]]:
     found: dict[str, tuple[bytes, int]] = {}
     total = 0
     try:
-        with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as tar:
+        # The sum is of files, and an archive has headers besides.
+        with archives.opened(data, most=2 * MAX_UNPACKED_BYTES) as tar:
             for member in tar:
                 path = member.name.removeprefix("./").rstrip("/")
                 if member.isdir() and path in ("", "."):
@@ -257,11 +261,12 @@ def unpack(data: bytes, *, strip: str = "") -> dict[str, tuple[bytes, int]]:
                 total += member.size
                 if total > MAX_UNPACKED_BYTES:
                     raise invalid(f"the archive holds more than {MAX_UNPACKED_BYTES} bytes")
-                stream = tar.extractfile(member)
-                content = stream.read() if stream is not None else b""
-                mode = 0o755 if member.mode & 0o111 else member.mode & 0o666 or 0o644
-                found[path.removeprefix(f"{strip}/") if strip else path] = (content, mode)
-    except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
+                mode = 0o755 if member.mode & 0o111 else 0o644 if member.mode & 0o004 else 0o600
+                found[path.removeprefix(f"{strip}/") if strip else path] = (
+                    archives.content(tar, member),
+                    mode,
+                )
+    except archives.BROKEN as error:
         raise invalid(f"the layer is not a tar.gz archive: {error}") from error
     return found
 
@@ -275,8 +280,7 @@ def layer_of(manifest: bytes, *, source: str) -> tuple[str, str, int, str]:
     document = load_json(manifest.decode("utf-8", "replace"), source=source)
     if not isinstance(document, dict) or document.get("mediaType") != MANIFEST_TYPE:
         raise invalid(f"{source} is not an OCI image manifest", hint="is it the right address?")
-    config = document.get("config")
-    kind = document.get("artifactType") or (config or {}).get("mediaType")
+    kind = document.get("artifactType") or _map(document, "config").get("mediaType")
     layers = document.get("layers")
     if kind not in (ARTIFACT_TYPE, CHART_CONFIG_TYPE):
         raise invalid(
@@ -295,8 +299,13 @@ def layer_of(manifest: bytes, *, source: str) -> tuple[str, str, int, str]:
         raise invalid(f"{source}: the layer's digest is not sha256: and 64 hex digits")
     if not isinstance(size, int) or isinstance(size, bool) or not 0 < size <= MAX_LAYER_BYTES:
         raise invalid(f"{source}: the layer's size {size!r} is not that of a bundle")
-    title = (document.get("annotations") or {}).get("org.opencontainers.image.title", "")
+    title = _map(document, "annotations").get("org.opencontainers.image.title", "")
     return wanted, digest, size, str(title) if chart else ""
+
+
+def _map(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    held = document.get(name)
+    return held if isinstance(held, dict) else {}
 
 
 def wrong_bytes(source: str, wanted: str, got: str) -> AicrError:

@@ -13,14 +13,14 @@ It must not know what it carries. Source: bundler spec 7.5; OCI distribution 1.1
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import re
 import time
-import urllib.parse
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from aicr.artifacts import oci
+from aicr.artifacts import locations, oci
 from aicr.artifacts.registry_auth import (
     Challenge,
     Credentials,
@@ -49,6 +49,8 @@ _REDIRECTS: Final = (301, 302, 303, 307, 308)
 _MAX_REDIRECTS: Final = 5
 #: Answers to a question about an upload that mean: start it anew.
 _LOST_UPLOAD: Final = (400, 404, 416)
+#: How registries say that a tag, once pushed, stays what it is.
+_TAG_STAYS: Final = re.compile(rb"immutable|already exists|overwrit", re.IGNORECASE)
 
 
 class Registry:
@@ -61,11 +63,13 @@ class Registry:
         credentials: Callable[[str], Credentials] | None = None,
     ) -> None:
         self.host = host
+        self._netloc = locations.served_at(host)
         self._transport = transport or Transport()
         self._context = self._transport.context()
         self._credentials = credentials
         self._connection: http.client.HTTPConnection | None = None
         self._authorization: dict[str, str] = {}
+        self._scheme = "http" if self._transport.plain_http else "https"
 
     def __enter__(self) -> Registry:
         return self
@@ -97,7 +101,10 @@ class Registry:
             body=package.manifest.data,
         )
         if answer.status not in (201, 202):
-            raise self._refusal(answer, f"the manifest of {address} was not accepted")
+            refusal = self._refusal(answer, f"the manifest of {address} was not accepted")
+            if 400 <= answer.status < 500 and _TAG_STAYS.search(answer.body):
+                refusal.hint = "the registry keeps a tag as it is: push to another tag"
+            raise refusal
         stored = answer.header("docker-content-digest")
         if stored and stored != digest:
             raise oci.wrong_bytes(str(address), digest, stored)
@@ -113,7 +120,9 @@ class Registry:
         location = self._start(repository, scope)
         try:
             location = self._upload(repository, location, data, scope)
-            done = self._retried("PUT", _with_digest(location, digest), scope=scope, body=b"")
+            done = self._retried(
+                "PUT", locations.with_digest(location, digest), scope=scope, body=b""
+            )
             if done.status not in (201, 204):
                 # The answer to a finished upload can be lost; the blob then is there all the same.
                 if self._retried("HEAD", place, scope=scope).status == 200:
@@ -310,6 +319,11 @@ class Registry:
             return basic(held)
         if challenge.scheme != "bearer" or not challenge.realm:
             return ""
+        if self._scheme == "https" and locations.parts(challenge.realm).scheme != "https":
+            raise invalid(
+                f"{self.host} asks for a log-in at {challenge.realm}, which is without TLS",
+                hint="its owner must give its token service an https address; no log-in was sent",
+            )
         method, url, headers, body = token_url(challenge, scope, held)
         answer = fetch(method, url, headers, body, self._context_for(url), self._transport.timeout)
         if answer.status in (401, 403):
@@ -336,19 +350,18 @@ class Registry:
         limit: int,
         into: bytearray | None,
     ) -> Answer:
-        """One exchange; another host that we are sent to does not get our credentials."""
-        scheme = "http" if self._transport.plain_http else "https"
-        base = f"{scheme}://{self.host}"
-        url = urllib.parse.urljoin(base, target)
-        own = urllib.parse.urlsplit(base).netloc
+        """One exchange; another host that we are sent to neither gets nor asks for a log-in."""
+        base = f"{self._scheme}://{self._netloc}"
+        own = locations.place(locations.parts(base))
+        url = locations.joined(base, target)
         for _ in range(_MAX_REDIRECTS):
-            parts = urllib.parse.urlsplit(url)
-            if scheme == "https" and parts.scheme != "https":
+            parts = locations.parts(url)
+            if self._scheme == "https" and parts.scheme != "https":
                 raise invalid(
                     f"{self.host} sends us from https to {url}",
                     hint="its owner must give it its outer address; nothing was sent there",
                 )
-            if (parts.scheme, parts.netloc) == (scheme, own):
+            if locations.place(parts) == own:
                 path = parts.path + (f"?{parts.query}" if parts.query else "")
                 answer = self._exchange(method, path, headers, body, limit, into)
             else:
@@ -362,9 +375,12 @@ class Registry:
                     limit,
                     into,
                 )
+                if answer.status == 401:
+                    # Its challenge would name whom to send our password to.
+                    answer = dataclasses.replace(answer, headers={})
             if answer.status not in _REDIRECTS or not answer.header("location"):
                 return answer
-            url = urllib.parse.urljoin(url, answer.header("location"))
+            url = locations.joined(url, answer.header("location"))
         raise AicrError(SERVICE_UNAVAILABLE, f"{self.host} redirects in circles")
 
     def _exchange(
@@ -378,7 +394,7 @@ class Registry:
     ) -> Answer:
         fresh = self._connection is None
         if self._connection is None:
-            self._connection = connect(self.host, self._context, self._transport.timeout)
+            self._connection = connect(self._netloc, self._context, self._transport.timeout)
         try:
             return talk(self._connection, self.host, method, path, headers, body, limit, into)
         except CutError:
@@ -389,7 +405,7 @@ class Registry:
             self.close()
             raise
         # A kept connection that the other side has closed meanwhile is no failure.
-        self._connection = connect(self.host, self._context, self._transport.timeout)
+        self._connection = connect(self._netloc, self._context, self._transport.timeout)
         try:
             return talk(self._connection, self.host, method, path, headers, body, limit, into)
         except BaseException:
@@ -423,11 +439,6 @@ def _taken(header: str) -> int | None:
     """Bytes that a Range header says are there: ``0-99`` are 100; None when it says nothing."""
     match = re.fullmatch(r"(?:bytes=)?0-(\d+)", header.strip())
     return int(match.group(1)) + 1 if match else None
-
-
-def _with_digest(location: str, digest: str) -> str:
-    joint = "&" if urllib.parse.urlsplit(location).query else "?"
-    return f"{location}{joint}digest={urllib.parse.quote(digest, safe='')}"
 
 
 def _without_credentials(headers: Mapping[str, str]) -> dict[str, str]:

@@ -23,10 +23,10 @@ import urllib.parse
 from collections.abc import Callable
 from typing import Any, Final
 
+from aicr.artifacts.times import NetworkTimes
 from aicr.errors import UNAUTHORIZED, AicrError
 from aicr.yamlio.jsontext import load_json
 
-_HELPER_SECONDS: Final = 30
 _TOKEN_USER: Final = "<token>"
 #: Docker's configuration knows its own hub by this name only.
 _HUB: Final = ("docker.io", "index.docker.io", "registry-1.docker.io")
@@ -122,7 +122,7 @@ def _from_helper(helper: str, name: str, warn: Callable[[str], None]) -> Credent
             [program, "get"],
             input=name.encode(),
             capture_output=True,
-            timeout=_HELPER_SECONDS,
+            timeout=NetworkTimes().helper,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:

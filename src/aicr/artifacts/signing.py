@@ -41,6 +41,21 @@ def missing_extra(extra: str, what: str, error: ImportError) -> AicrError:
     )
 
 
+def key_name(hint: str) -> str:
+    """The name of the key that an attestation's *hint* means, as ``PublicKey.key_id`` has it.
+
+    A hint that is no base64 of a SHA-256 is somebody else's and shown as it is.
+
+    >>> key_name("47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=")[:24]
+    'key:sha256:e3b0c44298fc1'
+    """
+    try:
+        digest = base64.b64decode(hint, validate=True)
+    except ValueError:
+        return hint
+    return f"key:sha256:{digest.hex()}" if len(digest) == hashlib.sha256().digest_size else hint
+
+
 class PublicKey:
     """A key that signatures are checked with; ``key_id`` names it."""
 
@@ -69,7 +84,9 @@ class PublicKey:
                 return attestation.payload
         other = ""
         if attestation.key_hint != self.hint:
-            other = f"; it names the key {attestation.key_hint}, this one is {self.hint}"
+            other = (
+                f"; it names the key {key_name(attestation.key_hint)}, this one is {self.key_id}"
+            )
         raise invalid(
             f"the attestation's signature was not made with this key{other}",
             where=dsse.PATH,
@@ -153,6 +170,12 @@ def load_public_key(path: str, *, flag: str = "--key") -> PublicKey:
             f"{path} holds a private key",
             where=flag,
             hint=f"name the public one: openssl pkey -in {path} -pubout -out key.pub",
+        )
+    if b"BEGIN CERTIFICATE" in data:
+        raise invalid(
+            f"{path} holds a certificate, and a key is asked for",
+            where=flag,
+            hint=f"take the key out of it: openssl x509 -in {path} -pubkey -noout",
         )
     try:
         key = serialization.load_pem_public_key(data)
@@ -253,4 +276,5 @@ def _holds(key: Public, signature: bytes, data: bytes) -> bool:
 
 
 def _reason(error: Exception) -> str:
-    return str(error).partition("\n")[0][:200] or type(error).__name__
+    # The library adds where to read about it, which is not about this file.
+    return str(error).partition("\n")[0].partition(" See https://")[0][:200] or type(error).__name__

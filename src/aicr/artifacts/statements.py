@@ -165,6 +165,11 @@ def mismatch(claims: Claims, listing: bytes) -> str:
         return f"the attestation is not about {checksums.CHECKSUMS}"
     if set(claims.subjects) != {checksums.CHECKSUMS}:
         return f"the attestation is about more than {checksums.CHECKSUMS}"
+    if found == checksums.sha256_hex(listing.replace(b"\r\n", b"\n")) and b"\r\n" in listing:
+        return (
+            f"the line ends of {checksums.CHECKSUMS} were changed to those of Windows, and the "
+            "signature is over its bytes; fetch the bundle again without converting line ends"
+        )
     if found != checksums.sha256_hex(listing):
         return f"the attestation is about another {checksums.CHECKSUMS} than the one in the bundle"
     return ""

@@ -20,8 +20,8 @@ import os
 import re
 from typing import Any, Final
 
-from aicr.artifacts import checksums, dsse, statements
-from aicr.artifacts.keyless import Port, Sigstore
+from aicr.artifacts import checksums, dsse, signers, statements
+from aicr.artifacts.keyless import Port
 from aicr.artifacts.signing import PublicKey
 from aicr.errors import AicrError, invalid, nearest
 
@@ -34,8 +34,14 @@ LEVELS: Final = (UNKNOWN, UNVERIFIED, ATTESTED, VERIFIED)
 #: The policy that asks for the most that this bundle could reach.
 MAX: Final = "max"
 
-#: Characters of host and path that a pattern must fix before anything may vary.
-_SHORTEST_PIN: Final = 6
+#: What a pattern fixes at its start. An escaped sign stands for itself, and so does a dot between two
+#: letters, as people write hosts; a sign before a quantifier is not fixed.
+_FIXED: Final = re.compile(
+    r"\^((?:(?:[A-Za-z0-9@/:_-]|\\[^A-Za-z0-9]|(?<=[A-Za-z0-9])\.(?=[A-Za-z0-9]))(?![*+?{]))*)"
+)
+#: A host and whose path it is, closed, so that ``acme`` does not mean ``acme-evil``.
+_OWNED: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/]+/[^/]+/")
+_WHOLE: Final = re.compile(r"[^@/]+@[^@/]+|[a-z][a-z0-9+.-]*://[^/]+/.+")
 
 BINARY_ATTESTATION: Final = "attestation/aicr-attestation.sigstore.json"
 DATA: Final = "data"
@@ -74,6 +80,18 @@ class Policy:
             "--require-creator": bool(self.require_creator),
         }
         return [flag for flag, given in named.items() if given]
+
+    def expected(self, port: Port | None) -> signers.Expected:
+        """The signer that is asked for; who vouched counts once somebody is named."""
+        named = bool(self.identity_regexp or self.require_creator)
+        return signers.Expected(
+            key=self.key,
+            identity_regexp=self.identity_regexp,
+            identity=self.require_creator,
+            issuer=self.issuer if named else "",
+            trust_root=self.trust_root,
+            port=port,
+        )
 
 
 @dataclasses.dataclass(slots=True)
@@ -132,8 +150,9 @@ def check_identity_regexp(text: str, *, where: str = "--certificate-identity-reg
     """A pattern that pins an identity: anchored, and not one of several at its top.
 
     Raises:
-        AicrError: INVALID_REQUEST for a pattern that is blank, does not start with ``^https://`` or
-            another fixed text, has an alternative at its top level, or does not compile.
+        AicrError: INVALID_REQUEST for a pattern that is blank, has an alternative at its top level,
+            does not compile, or leaves open whose identity it is: an address needs a fixed host and
+            first folder (a whole host belongs to everybody), an e-mail address all of it.
     """
     if not text.strip():
         raise invalid("the pattern of the identity is blank", where=where)
@@ -141,15 +160,7 @@ def check_identity_regexp(text: str, *, where: str = "--certificate-identity-reg
         raise invalid(
             f"the pattern {text!r} is not anchored, so it would match inside of any identity",
             where=where,
-            hint="start it with ^ and the whole address, for example ^https://github.com/acme/",
-        )
-    # A character that is followed by a quantifier is not fixed.
-    fixed = re.match(r"\^(?:https://)?((?:(?:[A-Za-z0-9@/:_-]|\\?\.)(?![*+?{]))*)", text)
-    if fixed is None or len(fixed.group(1)) < _SHORTEST_PIN:
-        raise invalid(
-            f"the pattern {text!r} pins nobody: it must start with a fixed text",
-            where=where,
-            hint="write the address of the repository, or the whole e-mail address",
+            hint="start it with ^ and the whole address, for example ^https://github.com/acme/.*",
         )
     depth, escaped, in_class = 0, False, False
     for char in text:
@@ -167,12 +178,22 @@ def check_identity_regexp(text: str, *, where: str = "--certificate-identity-reg
             raise invalid(
                 f"the pattern {text!r} has alternatives at its top level, which are not anchored",
                 where=where,
-                hint="put them in brackets after the fixed part: ^https://github.com/acme/(a|b)$",
+                hint=r"put them in brackets after the fixed part: ^https://github\.com/acme/(a|b)/.*",
             )
     try:
         re.compile(text)
     except re.error as error:
         raise invalid(f"the pattern {text!r} is not usable: {error}", where=where) from None
+    match = _FIXED.match(text)
+    fixed = re.sub(r"\\(.)", r"\1", match.group(1)) if match is not None else ""
+    rest = text[match.end() :] if match is not None else text
+    if not _OWNED.match(fixed) and not (_WHOLE.fullmatch(fixed) and rest in ("", "$")):
+        raise invalid(
+            f"the pattern {text!r} pins nobody: it must fix a host and whose path on it, or a "
+            "whole identity",
+            where=where,
+            hint="write ^https://github.com/acme/.* for all of acme, or the whole e-mail address",
+        )
     return text
 
 
@@ -207,6 +228,8 @@ def judge(directory: str, policy: Policy, *, port: Port | None = None) -> Report
         check_version_constraint(policy.version_constraint) if policy.version_constraint else None
     )
     problems, listing, listed = checksums.examine(directory)
+    # A name that is no text of this system cannot be printed as it is.
+    problems = [text.encode(errors="backslashreplace").decode() for text in problems]
     report = Report(checksum_files=len(listed), errors=problems)
     report.checksums_passed = not problems
     report.external_data = os.path.lexists(os.path.join(directory, DATA))
@@ -242,9 +265,8 @@ def _check_attestation(
         report.errors.append(f"{dsse.PATH}: {fault}")
         return
     try:
-        attestation = dsse.read(data)
-        payload, creator, pinned = _verified(attestation, policy, port)
-        claims = statements.parse(payload, source=dsse.PATH)
+        found = signers.check(dsse.read(data), policy.expected(port), what="the bundle")
+        claims = statements.parse(found.payload, source=dsse.PATH)
     except AicrError as error:
         report.errors += [f"{dsse.PATH}: {link.message}" for link in error.chain()]
         report.hints += [link.hint for link in error.chain() if link.hint]
@@ -254,48 +276,10 @@ def _check_attestation(
         report.errors.append(f"{dsse.PATH}: {other}")
         return
     report.attested = True
-    report.creator = creator
-    report.pinned = pinned
+    report.creator = found.identity
+    report.pinned = found.named
     report.tool_version = claims.tool_version
-    report.level = VERIFIED if pinned and not report.external_data else ATTESTED
-
-
-def _verified(
-    attestation: dsse.Attestation, policy: Policy, port: Port | None
-) -> tuple[bytes, str, bool]:
-    """(payload, who signed it, whether the caller named that signer)."""
-    if attestation.payload_type != dsse.PAYLOAD_TYPE:
-        raise invalid(
-            f"the attestation holds a {attestation.payload_type}, not an in-toto statement"
-        )
-    if attestation.method == dsse.KEY:
-        if policy.key is None:
-            raise invalid(
-                f"the bundle was signed with the key {attestation.key_hint}, and none was named "
-                "to check it with",
-                hint="pass --key with the public key of whoever signed the bundle",
-            )
-        return policy.key.verify(attestation), policy.key.key_id, True
-    if policy.key is not None:
-        return policy.key.verify(attestation), policy.key.key_id, True
-    signed = (port or Sigstore()).verify(attestation, policy.trust_root)
-    if signed.payload_type != dsse.PAYLOAD_TYPE:
-        raise invalid(f"the attestation holds a {signed.payload_type}, not an in-toto statement")
-    pinned = False
-    if policy.identity_regexp:
-        if not re.fullmatch(policy.identity_regexp, signed.identity):
-            raise invalid(
-                f"the bundle was signed by {signed.identity}, which does not match "
-                f"{policy.identity_regexp}",
-                hint="the pattern must match the whole identity",
-            )
-        if signed.issuer != policy.issuer:
-            raise invalid(
-                f"{signed.issuer} vouched for the signer, not {policy.issuer}",
-                hint="name who must have vouched with --certificate-oidc-issuer",
-            )
-        pinned = True
-    return signed.payload, signed.identity, pinned
+    report.level = VERIFIED if found.named and not report.external_data else ATTESTED
 
 
 def _hold_against(
@@ -309,12 +293,12 @@ def _hold_against(
         wanted = UNVERIFIED if not has_attestation else VERIFIED
         if has_attestation and report.external_data:
             wanted = ATTESTED
-    if LEVELS.index(report.level) < LEVELS.index(wanted):
-        report.errors.append(f"trust level {report.level} is below {wanted}{_why(wanted, report)}")
     if policy.require_creator and report.creator != policy.require_creator:
         report.errors.append(
             f"the bundle was signed by {report.creator}, not by {policy.require_creator}"
         )
+    elif LEVELS.index(report.level) < LEVELS.index(wanted):
+        report.errors.append(f"trust level {report.level} is below {wanted}{_why(wanted, report)}")
     if constraint is not None:
         _hold_version(constraint, report)
 

@@ -19,13 +19,12 @@ import urllib.parse
 from collections.abc import Mapping
 from typing import Final
 
+from aicr.artifacts.times import NetworkTimes
 from aicr.errors import INTERNAL, SERVICE_UNAVAILABLE, TIMEOUT, AicrError, invalid
 
-#: Seconds without a byte after which a registry counts as gone.
-TIMEOUT_SECONDS: Final = 60.0
+_TIMES: Final = NetworkTimes()
 CHUNK_BYTES: Final = 8 * 1024 * 1024
 MAX_ANSWER: Final = 1024 * 1024
-_PAUSE_SECONDS: Final = 0.5
 _BLOCK: Final = 1 << 20
 _AGENT: Final = "aicr"
 
@@ -46,9 +45,9 @@ class Transport:
     plain_http: bool = False
     insecure_tls: bool = False
     ca_file: str = ""
-    timeout: float = TIMEOUT_SECONDS
+    timeout: float = _TIMES.silence
     chunk: int = CHUNK_BYTES
-    pause: float = _PAUSE_SECONDS
+    pause: float = _TIMES.retry
 
     def context(self) -> ssl.SSLContext | None:
         """The TLS settings, None for plain HTTP.

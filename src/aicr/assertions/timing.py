@@ -1,6 +1,6 @@
 """The waiting times of the engine in one object, and the clock that it waits by.
 
-Tests shorten all times by one factor or bring a clock of their own; the defaults themselves are asserted.
+Tests shorten all times by one factor or bring a clock of their own; the defaults are asserted.
 Source: validators spec 8.4, 8.5 and 11; decisions 67 and 68.
 """
 
@@ -10,12 +10,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from aicr.kube import timeouts
+from aicr.values.waiting import Waits
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
-    """Waiting times in seconds."""
+class Timing(Waits):
+    """Health checks of components."""
 
     #: All of one component: documents, steps, operations and retries.
     budget: float = 450.0
@@ -23,10 +23,6 @@ class Timing:
     retry: float = 5.0
     #: How long an asserted object, or its kind, may be absent before it has ever been seen.
     absent_grace: float = 30.0
-
-    def scaled(self, factor: float) -> Timing:
-        """The same times, each multiplied by *factor*; INVALID_REQUEST if it is not positive."""
-        return timeouts.scaled(self, factor)
 
 
 def _loop_time() -> float:

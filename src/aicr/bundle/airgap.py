@@ -18,9 +18,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from aicr.artifacts import images as references
 from aicr.artifacts.images import Reference
 from aicr.bundle import image_scan
-from aicr.bundle.bom import YES, Bom
+from aicr.bundle.bom import NOT_PULLED, YES, Bom
 from aicr.errors import invalid
 from aicr.values import paths
 
@@ -59,6 +60,7 @@ def check_mirror(text: str) -> str:
             where="--mirror",
             hint="write HOST[:PORT][/PATH], for example mirror.local/gpu",
         )
+    references.parse(f"{mirror}/image", where="--mirror")
     return mirror
 
 
@@ -166,4 +168,17 @@ def gaps(bom: Bom, mirror: str) -> list[str]:
         ]
         if entry.rendered != YES:
             found.append(f"{entry.name}: chart not looked into, rendered: {entry.rendered}")
+        if mirror and entry.rendered == NOT_PULLED and not _is_at(entry.repository, mirror):
+            found.append(
+                f"{entry.name}: its chart comes from {entry.repository}, outside of the mirror, when "
+                "it is installed; bundle it with --vendor-charts"
+            )
     return found
+
+
+def _is_at(repository: str, mirror: str) -> bool:
+    """Whether charts of *repository* are served where the mirror is: in it, or by its host."""
+    scheme, _, rest = repository.partition("://")
+    if scheme == "oci":
+        return f"{rest}/".startswith(f"{mirror}/")
+    return rest.partition("/")[0] == mirror.partition("/")[0]

@@ -3,7 +3,8 @@
 ```
 bundle files ──┐ local charts: templates       ┐
                │ vendored charts: helm template ├─ image_scan, downloads ─> Bom ─> parts (CycloneDX)
-catalogue ─────┘ other charts: values alone     ┘                            └──> page (bom_page)
+catalogue ─────┤ other charts: values alone     │                            └──> page (bom_page)
+               └ pinned charts, if asked for    ┘
 ```
 A chart that is not at hand cannot be looked into, and that is said with each such component instead
 of passing the list off as whole (decision 58). Every image carries the places it was found at.
@@ -29,6 +30,7 @@ from aicr.yamlio import read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from aicr.bundle.pinned_charts import PinnedCharts
     from aicr.catalog.catalog import Catalog
 
 NAME: Final = "aicr"
@@ -133,11 +135,16 @@ def of_bundle(files: Mapping[str, bytes], renderer: Renderer | None, *, version:
     return Bom("bundle", version, list(entries.values()))
 
 
-def of_catalog(catalog: Catalog, *, version: str) -> Bom:
+def of_catalog(catalog: Catalog, *, version: str, charts: PinnedCharts | None = None) -> Bom:
     """The bill of every component that recipes can pull, with its own values (bundler spec 8.1).
 
+    Args:
+        catalog: the registry and its files.
+        version: version of this program.
+        charts: renders the sources at their pins; without it only values and manifests are seen.
+
     Raises:
-        AicrError: INVALID_REQUEST for a malformed image descriptor.
+        AicrError: INVALID_REQUEST for a malformed image descriptor; what *charts* raises.
     """
     pins = _other_pins(catalog)
     entries = []
@@ -146,19 +153,26 @@ def of_catalog(catalog: Catalog, *, version: str) -> Bom:
         helm = found.get("helm") or {}
         kustomize = found.get("kustomize") or {}
         ref = {
+            "name": name,
+            "type": "Kustomize" if kustomize.get("defaultSource") else "Helm",
             "source": helm.get("defaultRepository") or kustomize.get("defaultSource"),
-            "chart": helm.get("defaultChart"),
+            "chart": (helm.get("defaultChart") or "").rpartition("/")[2],
             "version": helm.get("defaultVersion"),
             "tag": kustomize.get("defaultTag"),
             "path": kustomize.get("defaultPath"),
         }
         entry = _entry(name, ref, helm.get("defaultNamespace") or "")
         entry.other_versions = sorted(pins.get(name, set()) - {entry.version})
+        path = f"components/{name}/values.yaml"
+        values = catalog.tree.values(path) if catalog.tree.exists(path) else {}
+        text = None
         if entry.kind != MANIFESTS:
-            entry.rendered = NOT_PULLED
-        values = f"components/{name}/values.yaml"
-        if catalog.tree.exists(values):
-            _add_document(entry, catalog.tree.values(values), values)
+            text = charts.render(ref, entry.namespace, values) if charts else None
+            entry.rendered = NOT_PULLED if text is None else YES
+        if text is None:
+            _add_document(entry, values, path)
+        else:
+            _add_yaml(entry, text, f"chart of {name}", "")
         prefix = f"components/{name}/manifests/"
         for path in sorted(catalog.tree.paths()):
             if path.startswith(prefix) and path.endswith((".yaml", ".yml")):

@@ -6,10 +6,8 @@ members are checked. It must not know components, folders or the network.
 
 from __future__ import annotations
 
-import io
-import tarfile
-
 from aicr import yamlio
+from aicr.artifacts import archives
 from aicr.bundle import objects
 from aicr.errors import AicrError, invalid
 
@@ -60,7 +58,8 @@ def read(content: bytes, *, component: str) -> Archive:
     files: dict[str, bytes] = {}
     total = 0
     try:
-        with tarfile.open(fileobj=io.BytesIO(content), mode="r:gz") as archive:
+        # Headers come on top of the files.
+        with archives.opened(content, most=2 * MAX_UNPACKED) as archive:
             for count, member in enumerate(archive):
                 total += member.size
                 if count >= MAX_MEMBERS or total > MAX_UNPACKED:
@@ -70,10 +69,13 @@ def read(content: bytes, *, component: str) -> Archive:
                 parts = member.name.split("/")
                 if not member.isreg() or len(parts) < 2 or parts[0] == "" or ".." in parts:
                     raise _bad(component, f"holds {member.name!r}, which is no file of a chart")
-                held = archive.extractfile(member)
-                files["/".join(parts[1:])] = held.read() if held is not None else b""
-    except (tarfile.TarError, OSError, EOFError) as error:
+                files["/".join(parts[1:])] = archives.content(archive, member)
+    except archives.BROKEN as error:
         raise _bad(component, "is no gzipped tar file") from error
+    except AicrError as error:
+        if error.where:
+            raise
+        raise _bad(component, "holds too much to be a chart") from error
     try:
         metadata = yamlio.read_fast(
             files.get("Chart.yaml", b"").decode(), source=f"{component}: Chart.yaml"

@@ -20,6 +20,7 @@ from aicr.errors import AicrError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any, Final, Protocol
 
     from aicr.bundle.chart_archive import Archive
@@ -124,8 +125,20 @@ def look(
     return facts, notes
 
 
-def report(components: list[Component]) -> list[str]:
-    """Markdown lines on the hooks of the charts that were looked at; empty when there are none."""
+#: What becomes of hooks where Helm installs the releases.
+RUN_BY_HELM: Final = (
+    "Helm runs these objects of the charts at the phases named, and a release waits for them; those",
+    "of `test` run when somebody asks for them.",
+)
+
+
+def report(components: list[Component], fate: Iterable[str] = RUN_BY_HELM) -> list[str]:
+    """Markdown lines on the hooks of the charts that were looked at; empty when there are none.
+
+    Args:
+        components: those of the bundle.
+        fate: what the tool that installs the bundle does with hooks.
+    """
     rows = [
         f"| {component.name} | {hook.phases} | {hook.kind} | {hook.name} | {hook.weight} |"
         for component in components
@@ -135,7 +148,7 @@ def report(components: list[Component]) -> list[str]:
     if not rows:
         return []
     return [
-        "Helm runs these objects of the charts at the phases named, and a release waits for them.",
+        *fate,
         "",
         "| component | phases | kind | name | weight |",
         "|---|---|---|---|---|",

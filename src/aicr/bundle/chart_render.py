@@ -12,17 +12,18 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tarfile
 import tempfile
 from collections.abc import Mapping
-from io import BytesIO
 from typing import Final, Protocol
 
+from aicr.artifacts import archives
+from aicr.bundle.tool_times import ToolTimes
 from aicr.errors import NOT_FOUND, SERVICE_UNAVAILABLE, AicrError
 
-_SECONDS: Final = 120
 _VALUES: Final = ("values.yaml", "cluster-values.yaml")
 _CHART_BYTES: Final = 1 << 20
+#: Most that is unpacked of one chart, in bytes.
+_MOST: Final = 512 << 20
 
 
 class Renderer(Protocol):
@@ -68,7 +69,7 @@ class Helm:
                     command,
                     capture_output=True,
                     text=True,
-                    timeout=_SECONDS,
+                    timeout=ToolTimes().render,
                     check=False,
                     env=environment,
                 )
@@ -90,16 +91,17 @@ def app_version(archive: bytes) -> str:
     from aicr.yamlio import read
 
     try:
-        with tarfile.open(fileobj=BytesIO(archive), mode="r:gz") as tar:
+        with archives.opened(archive, most=_MOST) as tar:
             for member in tar:
                 if member.isfile() and member.name.count("/") == 1:
                     if not member.name.endswith("/Chart.yaml"):
                         continue
-                    stream = tar.extractfile(member)
-                    text = stream.read(_CHART_BYTES).decode() if stream is not None else ""
+                    if member.size > _CHART_BYTES:
+                        return ""
+                    text = archives.content(tar, member).decode()
                     chart = read.load(text, source=member.name)
                     found = chart.get("appVersion") if isinstance(chart, dict) else None
                     return str(found) if found is not None else ""
-    except (tarfile.TarError, OSError, EOFError, UnicodeDecodeError, AicrError):
+    except (*archives.BROKEN, AicrError):
         return ""
     return ""

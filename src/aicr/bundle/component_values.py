@@ -14,7 +14,12 @@ from aicr.bundle import manifests
 from aicr.bundle.charts import CHART_VERSION
 from aicr.bundle.override_values import apply_scalars, apply_typed
 from aicr.bundle.overrides import SET_FILE, SET_JSON
-from aicr.bundle.placement import Target, check_required_selectors, write_placement
+from aicr.bundle.placement import (
+    Target,
+    check_kinds,
+    check_required_selectors,
+    write_placement,
+)
 from aicr.bundle.storage import missing_class_notes, write_storage_classes
 from aicr.errors import AicrError, invalid
 from aicr.recipe.hydrate import resolve_values
@@ -54,8 +59,8 @@ def final_values(
         Values, one line for each override, and notes.
 
     Raises:
-        AicrError: INVALID_REQUEST for an override that cannot be applied or a required selector
-            that is missing.
+        AicrError: INVALID_REQUEST for an override that cannot be applied, a selector or toleration
+            list that is none, or a required selector that is missing.
     """
     scalars = [item for item in overrides if not item.typed]
     resolved = resolve_values(ref, tree)
@@ -72,6 +77,7 @@ def final_values(
         changes += lines
         target.notes += typed_notes
 
+    check_kinds(target)
     check_required_selectors(target)
     return target.values, changes, target.notes + missing_class_notes(target)
 

@@ -14,26 +14,52 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+#: Options of a command before its verb; apt's take a value with "::" in it.
+_OPTIONS: Final = r"(?:-\S+\s+(?:\S+::\S+\s+)?)*"
 _PATTERNS: Final = (
-    ("apt", r"\bapt(?:-get)?\s+(?:-\S+\s+)*(?:install|update|upgrade)\b"),
-    ("yum", r"\b(?:yum|dnf|microdnf|zypper)\s+(?:-\S+\s+)*(?:install|update|upgrade)\b"),
-    ("apk", r"\bapk\s+(?:-\S+\s+)*(?:add|update)\b"),
+    ("apt", rf"\bapt(?:-get)?\s+{_OPTIONS}(?:install|update|upgrade|dist-upgrade)\b"),
+    ("yum", rf"\b(?:yum|dnf|microdnf|tdnf|zypper)\s+{_OPTIONS}(?:install|update|upgrade)\b"),
+    ("apk", rf"\bapk\s+{_OPTIONS}(?:add|update)\b"),
     ("git", r"\bgit\s+(?:-\S+(?:\s+/\S+)?\s+)*(?:clone|fetch|pull|submodule\s+update)\b"),
-    ("pip", r"\b(?:pip3?|python3?\s+-m\s+pip|uv\s+pip|pipx)\s+(?:-\S+\s+)*install\b"),
+    (
+        "pip",
+        rf"\b(?:pip3?|python3?\s+-m\s+pip|uv\s+pip|pipx)\s+{_OPTIONS}(?:install|download)\b"
+        r"(?!.*\s--no-index\b)",
+    ),
+    ("uv", r"\buv\s+(?:sync|add|tool\s+install)\b"),
     ("npm", r"\b(?:npm|yarn|pnpm)\s+(?:ci|install|add)\b"),
     ("conda", r"\b(?:conda|mamba)\s+(?:install|create|update)\b"),
-    ("go", r"\bgo\s+(?:install|get)\b"),
+    ("go", r"\bgo\s+(?:install|get|mod\s+download)\b"),
+    ("gem", r"\bgem\s+install\b"),
+    ("cargo", r"\bcargo\s+(?:install|fetch)\b"),
     ("helm", r"\bhelm\s+(?:repo\s+(?:add|update)|pull|dependency\s+(?:build|update))\b"),
     ("huggingface", r"\b(?:huggingface-cli|hf)\s+download\b"),
+    ("ngc", r"\bngc\s+registry\s+(?:model|resource|image)\s+(?:download-version|pull)\b"),
+    ("aws", r"\baws\s+s3\s+(?:cp|sync)\s+(?:-\S+\s+)*s3://"),
+    ("gsutil", rf"\bgsutil\s+{_OPTIONS}(?:cp|rsync)\s+(?:-\S+\s+)*gs://"),
+    ("gcloud", r"\bgcloud\s+storage\s+(?:cp|rsync)\s+(?:-\S+\s+)*gs://"),
+    ("azcopy", r"\bazcopy\s+(?:copy|cp|sync)\b"),
+    ("image", rf"\b(?:docker|podman|nerdctl|crictl|oras)\s+{_OPTIONS}pull\b"),
+    ("image", r"\bctr\s+(?:\S+\s+){0,6}?(?:images?|i)\s+pull\b"),
+    ("image", rf"\bskopeo\s+{_OPTIONS}(?:copy|sync)\b"),
 )
 _COMPILED: Final = tuple((name, re.compile(pattern)) for name, pattern in _PATTERNS)
 _FETCHER: Final = re.compile(r"\b(curl|wget|aria2c)\b(.*)")
-_APPLY: Final = re.compile(r"\b(?:kubectl|helm)\b.*?\s(?:-f|install|upgrade)\b.*?(https?://\S+)")
-_URL: Final = re.compile(r"\b(?:https?|ftp)://(\[[0-9a-fA-F:]+\]|[^\s/\"':?#$]*)")
+_APPLY: Final = re.compile(
+    r"\b(?:kubectl|helm)\b.*?\s(?:-f|-k|install|upgrade)\b.*?((?:https?|oci)://\S+)"
+)
+#: curl and wget take an address without its scheme, unless it is the value of such an option.
+_BARE: Final = re.compile(
+    r"\s(?<!\s-[oOTdHKFbcDPiE] )(?<!--output )(?<!--data )(?<!--cacert )(?<!--cert )(?<!--key )"
+    r"[\"']?((?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,})(?::\d+)?/"
+)
+_URL: Final = re.compile(r"\b(?:https?|ftp|oci)://(\[[0-9a-fA-F:]+\]|[^\s/\"':?#$]*)")
 _INSIDE: Final = re.compile(
     r"localhost|127\.\S*|\[::1?\]|0\.0\.0\.0|169\.254\.169\.254|metadata(?:\.google\.internal)?"
     r"|[^.]*|.*\.svc(?:\.cluster\.local)?|.*\.cluster\.local"
 )
+#: Where a pod finds the API server of its own cluster.
+_NOT_API: Final = r"(?!\$\{?KUBERNETES_(?:SERVICE_|PORT))"
 _SHELL: Final = re.compile(r"^(?:/\S*/)?(?:ba|da)?sh -\w*c ")
 _SKIPPED_KINDS: Final = ("CustomResourceDefinition",)
 _SKIPPED_KEYS: Final = ("description", "annotations", "labels", "managedFields")
@@ -95,7 +121,9 @@ def tool_of(line: str) -> str:
         if any(not _INSIDE.fullmatch(host) for host in hosts):
             return match.group(1)
         # An address that is put together at run time, for example from a variable.
-        if re.search(r"(?:https?|ftp)://\S*[$]", match.group(2)):
+        if re.search(rf"(?:https?|ftp)://{_NOT_API}\S*[$]", match.group(2)):
+            return match.group(1)
+        if not hosts and any(not _INSIDE.fullmatch(host) for host in _BARE.findall(match.group(2))):
             return match.group(1)
         if not hosts and re.search(r"\s[\"']?\$\{?\w*(?:URL|URI|MIRROR)\w*", match.group(2), re.I):
             return match.group(1)

@@ -220,14 +220,30 @@ def write_env(values: Values, key: str) -> Values:
     return _put(values, ENV, written, "driver")
 
 
-def change_line(component: str, segments: Segments, before: Values, after: Values) -> str:
+def overridden(
+    component: str, places: Iterable[Segments], before: Values, after: Values, why: str
+) -> list[str]:
+    """A line for each of these values that was set to something else before.
+
+    What somebody has set is printed as applied, so that it was replaced afterwards must be too.
+    """
+    return [
+        change_line(component, segments, before, after, why)
+        for segments in places
+        if paths.get(before, segments, None) not in (None, paths.get(after, segments, None))
+    ]
+
+
+def change_line(
+    component: str, segments: Segments, before: Values, after: Values, why: str = FLAG
+) -> str:
     """What the contract changed, as overrides print it: ``component:path: old → new``."""
     from aicr.bundle.override_values import UNSET, show
 
     missing: Final = object()
     old, new = (paths.get(values, segments, missing) for values in (before, after))
     shown = UNSET if old is missing else show(old)
-    return f"{component}:{paths.join(segments)}: {shown} → {show(new)} ({FLAG})"
+    return f"{component}:{paths.join(segments)}: {shown} → {show(new)} ({why})"
 
 
 def labeler_values(values: Values, label: tuple[str, str]) -> Values:

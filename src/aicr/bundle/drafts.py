@@ -139,7 +139,12 @@ def agree(
         dra.check_dynamic(deferred, by_name, opted_in=label is not None, annotated=bool(version))
         for name in pair.drivers:
             if version:
-                by_name[name].values = dra.annotate(by_name[name].values, version)
+                draft = by_name[name]
+                written = dra.annotate(draft.values, version)
+                draft.changes += dra.overridden(
+                    name, dra.ANNOTATIONS, draft.values, written, "the GPU operator's version"
+                )
+                draft.values = written
         if label is not None:
             _write_label(by_name, pair, label)
     notes = dra.notes(by_name, values, label)
@@ -166,4 +171,8 @@ def _write_label(by_name: dict[str, Draft], pair: dra.Pair, label: tuple[str, st
         draft.values = written
     if dra.LABELER in by_name:
         labeler = by_name[dra.LABELER]
-        labeler.values = dra.labeler_values(labeler.values, label)
+        written = dra.labeler_values(labeler.values, label)
+        labeler.changes += dra.overridden(
+            dra.LABELER, (["labelKey"], ["labelValue"]), labeler.values, written, dra.FLAG
+        )
+        labeler.values = written

@@ -174,8 +174,8 @@ def check_placement(
                         f'{override.label} is not allowed: component "{override.component}" {why} '
                         f"({path})",
                         where=DYNAMIC,
-                        hint=f"pass --{tier}-node-selector key=value, or opt out with an explicit "
-                        f"empty nodeSelector in an overlay",
+                        hint=f"drop it: give the value now, and --{tier}-node-selector key=value; "
+                        f"or opt out with an explicit empty nodeSelector in an overlay",
                     )
 
 

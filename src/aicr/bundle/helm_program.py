@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from aicr.bundle.kustomize import Find, Run
 
-#: A large chart over a slow line takes a minute; an unanswering host takes for ever.
-TIMEOUT_SECONDS: Final = 300.0
 USERNAME: Final = "HELM_REPOSITORY_USERNAME"
 PASSWORD: Final = "HELM_REPOSITORY_PASSWORD"
 
@@ -126,7 +124,7 @@ class Helm:
     def template(self, arguments: list[str]) -> tuple[int, str, str]:
         """`helm template` with these arguments: (exit status, stdout, stderr)."""
         status, out, err = self._run(
-            [self._program, "template", *arguments, *self._settings()], TIMEOUT_SECONDS
+            [self._program, "template", *arguments, *self._settings()], _seconds()
         )
         return status, out.decode(errors="replace"), err.decode(errors="replace")
 
@@ -186,11 +184,11 @@ class Helm:
         command = [self._program, *arguments, *self._settings()]
         shown = "helm " + " ".join(arguments[:2])
         try:
-            status, out, err = self._run(command, TIMEOUT_SECONDS)
+            status, out, err = self._run(command, _seconds())
         except TimeoutError as error:
             raise AicrError(
                 TIMEOUT,
-                f"{shown} for component {component!r} did not finish within {TIMEOUT_SECONDS:g} s",
+                f"{shown} for component {component!r} did not finish within {_seconds():g} s",
                 where=component,
                 hint="check that the repository can be reached from here",
             ) from error
@@ -225,3 +223,9 @@ class Helm:
 def without_userinfo(text: str) -> str:
     """*text* with the user and password taken out of the addresses in it."""
     return re.sub(r"(?<=://)[^/\s@]+@", "", text)
+
+
+def _seconds() -> float:
+    from aicr.bundle.tool_times import ToolTimes
+
+    return ToolTimes().helm

@@ -10,8 +10,11 @@ Forms that are read (bundler spec 8.1, field case L1):
   a container, whatever it looks like, because there it cannot be anything else;
 - ``image`` beside ``repository`` and ``version`` or ``tag`` and ``containerSHA`` (GPU operator);
 - a map under such a key with ``name``, ``repository``, ``tag``, or with ``registry``,
-  ``repository``, ``tag``, ``digest``;
-- references inside other text (arguments, environment, scripts), which nothing can rewrite safely.
+  ``repository``, ``tag``, ``digest``, or with the ``reference`` of an image volume;
+- references inside other text (arguments, environment, scripts), which nothing can rewrite safely:
+  with a host anywhere, and without one behind ``image:`` or ``--image=``.
+
+What is filled in later (``{{ … }}``) is no image and is listed as decided elsewhere.
 
 A descriptor that is plainly meant as one and cannot be right is an error, because an image list
 that leaves it out would be believed. It must not know components, charts or mirrors.
@@ -26,7 +29,7 @@ from typing import Any, Final
 
 from aicr.artifacts import images
 from aicr.artifacts.images import Reference
-from aicr.errors import invalid
+from aicr.errors import AicrError, invalid
 from aicr.values import paths
 
 #: Forms of a finding.
@@ -42,12 +45,21 @@ _IN_TEXT: Final = re.compile(
     r"(?<![\w./@:$-])"
     r"((?:localhost|[a-z0-9][a-z0-9-]*(?:\.[a-z0-9-]+)+)(?::\d{1,5})?"
     r"(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)+"
-    r"(?::[A-Za-z0-9_][A-Za-z0-9._-]{0,127}(?:@sha256:[0-9a-f]{64})?|@sha256:[0-9a-f]{64}))"
+    r"(?::[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9_])?(?:@sha256:[0-9a-f]{64})?"
+    r"|@sha256:[0-9a-f]{64}))"
     r"(?![\w/:@-])"
+)
+#: What stands behind ``image:``, ``"image":``, ``--image=``, ``--init-image=`` or ``X_IMAGE=`` in text.
+_KEYED: Final = re.compile(
+    r"(?:(?<![A-Za-z0-9])(?:image|IMAGE)|(?<=[a-z])Image)[\"']?\s*[:=]\s*[\"']?"
+    r"([^\s\"'`,;()<>\[\]{}|&]+)"
 )
 #: A taint is written as an image with a tag would be.
 _EFFECTS: Final = (":NoSchedule", ":NoExecute", ":PreferNoSchedule")
+_LISTS: Final = ("image", "images")
 _CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
+#: Parts of a split form.
+_PARTS: Final = ("registry", "repository", "version", "tag", "digest")
 #: Schemas describe images and hold none.
 _SCHEMA_KINDS: Final = ("CustomResourceDefinition",)
 
@@ -101,10 +113,27 @@ def is_image_key(key: str) -> bool:
 
 
 def in_text(text: str) -> Iterator[str]:
-    """The whole references inside a longer text."""
+    """The whole references inside a longer text, each once."""
+    seen = set()
     for match in _IN_TEXT.finditer(text):
-        if not match.group(1).endswith(_EFFECTS):
-            yield match.group(1)
+        word = match.group(1)
+        if not word.endswith(_EFFECTS) and word not in seen:
+            seen.add(word)
+            yield word
+    for match in _KEYED.finditer(text):
+        word = match.group(1).rstrip(".:")
+        if word not in seen and images.looks_like_image(word) and _is_reference(word):
+            seen.add(word)
+            yield word
+
+
+def _is_reference(word: str) -> bool:
+    """Whether running text holds an image here, and not something that is written like one."""
+    try:
+        images.parse(word)
+    except AicrError:
+        return False
+    return True
 
 
 class _Walk:
@@ -125,7 +154,7 @@ class _Walk:
     def _visit_map(self, node: dict[str, Any], path: Path) -> None:
         done: set[str] = set()
         if isinstance(node.get("image"), str) and self._siblings(node, path):
-            done |= {"image", "repository", "version", "tag", "digest", "containerSHA", "registry"}
+            done |= {"image", "containerSHA", *_PARTS}
         elif "image" not in node and self._bare_split(node, path):
             done |= {"registry", "repository", "tag", "digest", "sha"}
         for key, value in node.items():
@@ -133,13 +162,27 @@ class _Walk:
                 continue
             here = (*path, key)
             if is_image_key(key) and isinstance(value, str):
-                if images.looks_like_image(value) or (value and _is_container(path)):
+                if images.is_unresolved(value):
+                    self._made.partial.append(here)
+                elif images.looks_like_image(value) or (value and _is_container(path)):
                     reference = images.parse(value, where=self._place(here))
                     self._made.found.append(Found(reference, here, SCALAR))
                 elif value:
                     self._visit_text(value, here)
             elif is_image_key(key) and isinstance(value, dict):
                 self._descriptor(value, here)
+            elif key in _LISTS and isinstance(value, list):
+                self._list(value, here)
+            else:
+                self.visit(value, here)
+
+    def _list(self, values: list[Any], path: Path) -> None:
+        """A list of whole references, for example of images to fetch beforehand."""
+        for index, value in enumerate(values):
+            here = (*path, index)
+            if isinstance(value, str) and images.looks_like_image(value):
+                reference = images.parse(value, where=self._place(here))
+                self._made.found.append(Found(reference, here, SCALAR))
             else:
                 self.visit(value, here)
 
@@ -162,6 +205,8 @@ class _Walk:
             if not whole or ":" in image.rpartition("/")[2] or not (node.get("version") or sha):
                 return False
             fields = {"repository": "image"}
+        if self._filled_in_later(node, ("image", *_PARTS), path):
+            return True
         version = ""
         for key in ("version", "tag"):
             if _text(node.get(key)):
@@ -188,11 +233,20 @@ class _Walk:
             return False
         if not ({"tag", "digest", "registry"} & set(node)) or "name" in node:
             return False
+        if self._filled_in_later(node, _PARTS, path):
+            return True
         self._joined(node, repository, path)
         return True
 
     def _descriptor(self, value: dict[str, Any], path: Path) -> None:
         """A map under an image key."""
+        if self._filled_in_later(value, ("name", "reference", *_PARTS), path):
+            return
+        reference = value.get("reference")
+        if isinstance(reference, str) and reference:
+            here = (*path, "reference")
+            parsed = images.parse(reference, where=self._place(here))
+            self._made.found.append(Found(parsed, here, SCALAR))
         if "name" in value and ("repository" in value or "/" not in _text(value["name"])):
             self._named(value, path)
             return
@@ -204,6 +258,13 @@ class _Walk:
         for key, item in value.items():
             if isinstance(item, (dict, list)):
                 self.visit(item, (*path, key))
+
+    def _filled_in_later(self, node: Mapping[str, Any], keys: tuple[str, ...], path: Path) -> bool:
+        """Whether a part of a split form is a placeholder, which disqualifies the whole (8.1)."""
+        later = any(images.is_unresolved(_text(node.get(key))) for key in keys)
+        if later:
+            self._made.partial.append(path)
+        return later
 
     def _named(self, value: dict[str, Any], path: Path) -> None:
         """The form {name, repository, tag}, which knows no registry and no digest."""
@@ -252,7 +313,7 @@ class _Walk:
         self._made.found.append(Found(reference, path, SPLIT, fields))
 
     def _visit_text(self, text: str, path: Path) -> None:
-        if "/" not in text:
+        if "/" not in text and "mage" not in text and "MAGE" not in text:
             return
         for word in in_text(text):
             self._made.found.append(Found(images.parse(word, where=self._place(path)), path, TEXT))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 
+from aicr.bundle.addresses import holds_secret
 from aicr.errors import CANCELED, INTERNAL, TIMEOUT, AicrError, invalid
 
 TYPE_CHECKING = False
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     #: The path of an installed program, or None.
     Find = Callable[[str], str | None]
 
-#: Fetching a large repository over a slow line takes minutes; an unanswering host takes for ever.
-TIMEOUT_SECONDS: Final = 300.0
 #: Programs that can build, in order of preference, with the words before the target.
 TOOLS: Final = (("kubectl", ("kustomize",)), ("kustomize", ("build",)))
 
@@ -38,8 +37,9 @@ def target(ref: Mapping[str, Any]) -> str:
     """What to build for a Kustomize ref: `<source>//<path>?ref=<tag>`, or the local path alone.
 
     Raises:
-        AicrError: INVALID_REQUEST for a tag without path or source, for no path at all, and for
-            text that a command line would read as an option (bundler spec 2.2).
+        AicrError: INVALID_REQUEST for a tag without path or source, for no path at all, for a
+            source that holds a password or token, and for text that a command line would read as
+            an option (bundler spec 2.2).
     """
     name = ref["name"]
     source, path, tag = (ref.get(key) or "" for key in ("source", "path", "tag"))
@@ -49,6 +49,13 @@ def target(ref: Mapping[str, Any]) -> str:
                 f"component {name!r} has the {field} {text!r}, which kustomize cannot read",
                 where=name,
             )
+    if holds_secret(source):
+        raise invalid(
+            f"Kustomize component {name!r} has a password or token in its source, which would be "
+            f"stored in the bundle",
+            where=name,
+            hint="take it out, and give git the credentials: git credential, or ssh",
+        )
     if not path:
         what = "a tag but no path" if tag else "no path"
         raise invalid(
@@ -72,7 +79,7 @@ def build(
     *,
     run: Run | None = None,
     find: Find | None = None,
-    timeout: float = TIMEOUT_SECONDS,
+    timeout: float | None = None,
 ) -> str:
     """The objects of a Kustomize component, as YAML text.
 
@@ -80,12 +87,15 @@ def build(
         ref: the componentRef, with path and, for a remote source, source and tag.
         run: starts the process; the default is a real one.
         find: finds an installed program; the default looks along PATH.
-        timeout: seconds for fetch and build together.
+        timeout: seconds for fetch and build together; None for `ToolTimes.kustomize`.
 
     Raises:
         AicrError: INVALID_REQUEST for an unusable ref, a missing tool or an empty result; TIMEOUT
             when it takes too long; INTERNAL when the build fails (bundler spec 2.2).
     """
+    from aicr.bundle.tool_times import ToolTimes
+
+    timeout = ToolTimes().kustomize if timeout is None else timeout
     name = ref["name"]
     what = target(ref)
     command = [*_tool(name, find or _which), what]

@@ -144,10 +144,16 @@ def _heads(document: str) -> Iterator[Head]:
         elif below and not name and line.startswith("  name:"):
             name = _plain(line.partition(":")[2])
     version, kind = top.get("apiVersion"), top.get("kind")
-    if version and kind and not kind.endswith("List"):
-        yield _head(version, kind, name, document)
+    single = bool(version and kind and not kind.endswith("List"))
+    if single and name:
+        yield _head(version or "", kind or "", name, document)
         return
-    yield from _objects(_read(document), document)
+    # A name may stand where these lines do not look, as in `metadata: {name: x}`.
+    found = list(_objects(_read(document), document))
+    if found or not single:
+        yield from found
+    else:
+        yield _head(version or "", kind or "", "", document)
 
 
 def _plain(text: str) -> str:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 UNSET: Final = "(unset)"
 DELETED: Final = "(deleted)"
+#: Characters of a value that a change line shows: a screen, not a file.
+_LONG: Final = 400
 
 _ABSENT: Final = object()
 
@@ -94,7 +96,12 @@ def apply_typed(
 
 
 def show(value: Any) -> str:
-    """A value as one line of JSON, for change lines."""
+    """A value as one line of JSON, for change lines; of a long one the beginning and the length."""
+    text = _written(value)
+    return text if len(text) <= _LONG else f"{text[:_LONG]}… ({len(text)} characters)"
+
+
+def _written(value: Any) -> str:
     if value is None:
         return "null"
     if isinstance(value, bool):

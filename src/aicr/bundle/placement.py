@@ -210,6 +210,33 @@ def check_required_selectors(target: Target) -> None:
             )
 
 
+def check_kinds(target: Target) -> None:
+    """Refuse final values that no pod could be placed by: a selector is a map, tolerations a list.
+
+    The registry says what is at these paths, so a text there is a mistake whatever wrote it; a chart
+    would render it into something that the API server refuses hours later, or into nothing.
+
+    Raises:
+        AicrError: INVALID_REQUEST naming the component, the path and what is there.
+    """
+    for tier in TIERS:
+        for field, kind, example in (
+            ("nodeSelectorPaths", dict, '{"key":"value"}'),
+            ("tolerationPaths", list, '[{"operator":"Exists"}]'),
+        ):
+            for path in target.paths(tier, field):
+                value = held(target.values, path)
+                if not value or isinstance(value, kind) or target.deferred(path):
+                    continue
+                override = target.touched_by(path)
+                raise invalid(
+                    f'component "{target.name}" holds a {paths.type_name(value)} at "{path}", which '
+                    f"has to be a {'map of labels' if kind is dict else 'list of tolerations'}",
+                    where=override.flag if override is not None else target.name,
+                    hint=f"pass JSON: --set-json '{target.name}:{path}={example}'",
+                )
+
+
 def has_storage_class(target: Target) -> bool:
     """Whether any storage class path of a component holds a non-empty value."""
     return any(

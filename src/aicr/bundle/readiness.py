@@ -21,6 +21,7 @@ import re
 from aicr import yamlio
 from aicr.bundle import manifests
 from aicr.bundle.options import parse_scheduling, tolerate_all
+from aicr.catalog.registry import shipped_check
 from aicr.errors import invalid
 from aicr.yamlio import write
 
@@ -355,7 +356,8 @@ def _find(component: Component, tree: Tree) -> tuple[str, str] | None:
         return f"{component.name}: healthCheckAsserts", inline
     linked: Any = (component.entry.get("healthCheck") or {}).get("assertFile")
     if linked and tree.exists(linked):
-        return linked, tree.read_text(linked)
+        text = shipped_check(ref, component.entry, tree)
+        return None if text is None else (linked, text)
     return None
 
 

@@ -37,6 +37,7 @@ def readme(
     uninstall: Iterable[str],
     files: Mapping[str, str],
     sections: Mapping[str, Iterable[str]] | None = None,
+    hooks: Iterable[str] = (),
 ) -> bytes:
     """README.md as UTF-8 text.
 
@@ -48,6 +49,7 @@ def readme(
         files: what each root file of the deployer is for, by file name.
         sections: the deployer's own sections after "Deploy": heading -> lines. "Change values" and
             "Uninstall" take the place of the page's own text.
+        hooks: what becomes of the charts' hooks, where not Helm itself runs them.
     """
     recipe: Mapping[str, Any] = plan.recipe
     own = {heading: list(text) for heading, text in (sections or {}).items()}
@@ -77,10 +79,10 @@ def readme(
     lines += [f"## {_CHANGE}", "", *change_values, ""]
     lines += [f"## {_UNINSTALL}", "", *take_away, ""]
     if any(component.facts is not None for component in plan.components):
-        from aicr.bundle.chart_facts import report
+        from aicr.bundle.chart_facts import RUN_BY_HELM, report
 
-        hooks = report(plan.components)
-        lines += ["## Hooks of the charts", "", *hooks, ""] if hooks else []
+        found = report(plan.components, tuple(hooks) or RUN_BY_HELM)
+        lines += ["## Hooks of the charts", "", *found, ""] if found else []
     if plan.notes:
         lines += ["## Notes", "", *(f"- {_line(note)}" for note in plan.notes), ""]
     lines += ["## Files", "", "| file | what it is |", "|---|---|"]

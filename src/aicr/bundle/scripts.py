@@ -34,6 +34,35 @@ if [ -n "${KUBECONFIG:-}" ]; then
 fi
 """
 
+#: helm obeys variables of its own that kubectl does not know; both must speak to one cluster.
+ONE_CLUSTER: Final = r"""
+if [ -n "${HELM_KUBEAPISERVER:-}" ]; then
+  echo "HELM_KUBEAPISERVER is read by helm alone, so kubectl would ask another cluster:" \
+    "set KUBECONFIG or KUBE_CONTEXT instead" >&2
+  exit 64
+fi
+if [ -n "${HELM_KUBECONTEXT:-}" ]; then
+  if [ -n "${KUBE_CONTEXT:-}" ] && [ "$KUBE_CONTEXT" != "$HELM_KUBECONTEXT" ]; then
+    echo "HELM_KUBECONTEXT is $HELM_KUBECONTEXT, but KUBE_CONTEXT is $KUBE_CONTEXT" >&2
+    exit 64
+  fi
+  export KUBE_CONTEXT="$HELM_KUBECONTEXT"
+fi
+"""
+
+#: helmfile tells a script the context of its own flag by an argument; it does not read KUBE_CONTEXT.
+_CONTEXT_ARGUMENT: Final = r"""
+case "${1:-}" in
+  '') ;;
+  --kube-context=) KUBE_CONTEXT='' ;;
+  --kube-context=*) KUBE_CONTEXT="${1#--kube-context=}" HELM_KUBECONTEXT='' ;;
+  *)
+    echo "usage: apply-crds.sh [--kube-context=NAME]" >&2
+    exit 64
+    ;;
+esac
+"""
+
 _ENTER: Final = r"""CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")"
 """
 
@@ -302,18 +331,20 @@ def apply_crds_sh(
         "# Applies the CRDs of the pinned chart before an upgrade, because helm never does.\n"
         "# Run by install.sh. Read from the environment: KUBECONFIG, KUBE_CONTEXT, and\n"
         "# AICR_CRD_STEP_TIMEOUT, the seconds that each call may take (90).\n"
+        "# --kube-context=NAME goes before KUBE_CONTEXT; empty, it is the current context.\n"
         "set -euo pipefail\n"
     )
     head = _assignments(RELEASE=release, NAMESPACE=namespace)
     source = _CRDS_LOCAL if local else _CRDS_UPSTREAM
     read = _SHOW if subcharts else _WORK + (_UNPACK if local else _PULL) + _OWN
     body = head + source + _CRDS + read + _APPLY
-    return (text + ABSOLUTE_KUBECONFIG + _ENTER + "\n" + body).encode()
+    connection = _CONTEXT_ARGUMENT + ONE_CLUSTER + ABSOLUTE_KUBECONFIG
+    return (text + connection + _ENTER + "\n" + body).encode()
 
 
 def _script(purpose: str, body: str) -> bytes:
     text = f"#!/usr/bin/env bash\n# {purpose}\n{_ENVIRONMENT_HELP}set -euo pipefail\n"
-    return (text + ABSOLUTE_KUBECONFIG + _ENTER + "\n" + body).encode()
+    return (text + ONE_CLUSTER + ABSOLUTE_KUBECONFIG + _ENTER + "\n" + body).encode()
 
 
 def _assignments(**values: str) -> str:

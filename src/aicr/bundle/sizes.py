@@ -1,9 +1,9 @@
 """How large Helm's record of a release gets, before the cluster refuses it.
 
 Helm keeps a release as gzipped, base64-coded JSON in a Secret: chart templates and files, values, and
-the rendered manifest. A Secret holds a mebibyte. A chart of many large manifests can be over that
-although every object of it is small, and the install then fails at its very end (issue 5; the same
-limit for Fleet is that deployer's).
+the rendered manifest. A Secret holds a mebibyte. Many large manifests or values can be over that
+although every object is small, and the install then fails at its very end (issue 5; the same limit
+for Fleet is that deployer's). Of a chart that is not in the bundle the values alone are known.
 
 The estimate builds the same kind of document and compresses it the same way. It must not know
 components or deployers.
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 #: Bytes of data that a Secret may hold.
 LIMIT: Final = 1 << 20
-#: Templates of fewer bytes cannot exceed the limit, even if nothing compresses.
-_HARMLESS: Final = LIMIT // 4
+#: Content of fewer bytes cannot exceed the limit, even if nothing compresses.
+HARMLESS: Final = LIMIT // 4
 #: Share of the limit from which on a note is due: the estimate is not exact.
 _NEAR: Final = 0.9
 
 
 def check(folders: list[Folder]) -> list[str]:
-    """Refuse local charts that Helm could not record; notes on those that come near.
+    """Refuse releases that Helm could not record; notes on those that come near.
 
     Raises:
         AicrError: INVALID_REQUEST naming the folder and its size.
@@ -41,7 +41,8 @@ def check(folders: list[Folder]) -> list[str]:
             for path, (content, _) in folder.files.items()
             if path.startswith("templates/")
         }
-        if sum(map(len, templates.values())) < _HARMLESS:
+        values = len(folder.files["values.yaml"][0]) if "values.yaml" in folder.files else 0
+        if sum(map(len, templates.values())) + values < HARMLESS:
             continue
         manifest = b"\n---\n".join(templates.values())
         size = estimate(templates, manifest, folder.values)
@@ -53,7 +54,9 @@ def check(folders: list[Folder]) -> list[str]:
             raise invalid(
                 words,
                 where=folder.parent,
-                hint="split the manifests between two components, or take descriptions out of CRDs",
+                hint="split the manifests between two components, or take descriptions out of CRDs"
+                if templates
+                else "put large texts into a ConfigMap of your own, and name it in the values",
             )
         if size > LIMIT * _NEAR:
             notes.append(f"{words}; a little more and it can no longer be installed")

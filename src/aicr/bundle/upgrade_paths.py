@@ -94,7 +94,10 @@ def compare(
         if name not in old:
             rows.append(Assessment(name, "", chart_version(new[name]), ADDED, "it is new"))
         elif name not in new:
-            reason = "the new state does not have it; no deployer of a bundle takes it away"
+            reason = (
+                "the new state does not have it: Argo CD, Flux with pruning, Fleet and Terraform "
+                "remove it with the new bundle, helm and helmfile leave it installed"
+            )
             rows.append(Assessment(name, chart_version(old[name]), "", REMOVED, reason))
         else:
             rows.append(_pair(name, old[name], new[name], record_of))

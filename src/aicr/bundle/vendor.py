@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from aicr.bundle.chart_archive import Archive
     from aicr.bundle.kustomize import Find, Run
-    from aicr.bundle.plan import Component, Plan
+    from aicr.bundle.plan import Plan
 
 PROVENANCE: Final = "provenance.yaml"
 API_VERSION: Final = "aicr.run/v1alpha2"
@@ -116,7 +116,7 @@ def attach(
     from aicr.bundle import chart_facts
 
     options = plan.options
-    at_hand = (read_folder or _read_folder)(options.chart_dir) if options.chart_dir else {}
+    at_hand = (read_folder or archives_in)(options.chart_dir) if options.chart_dir else {}
     wanted = [
         item for item in plan.components if item.ref.get("source") and not is_kustomize(item.ref)
     ]
@@ -128,11 +128,13 @@ def attach(
                 run or run_process, find or shutil.which, environment or os.environ, scratch
             )
         except AicrError:
-            if options.vendor_charts and any(_at_hand(item, at_hand) is None for item in wanted):
+            if options.vendor_charts and any(
+                _at_hand(item.ref, at_hand) is None for item in wanted
+            ):
                 raise
         notes = []
         for component in wanted:
-            had = _had(component, at_hand, helm if options.vendor_charts else None)
+            had = obtain(component.ref, at_hand, helm if options.vendor_charts else None)
             if had is None:
                 continue
             archive, chart = had
@@ -172,32 +174,43 @@ def provenance(charts: Iterable[tuple[str, VendoredChart]]) -> dict[str, Any]:
     }
 
 
-def _had(
-    component: Component, at_hand: dict[str, bytes], helm: Helm | None
+def obtain(
+    ref: Mapping[str, Any], at_hand: Mapping[str, bytes], helm: Helm | None
 ) -> tuple[Archive, VendoredChart] | None:
-    """A component's chart, from what is at hand or pulled; None when neither."""
-    reference, repository, version = chart_source(component.ref)
-    puller, content = AT_HAND, _at_hand(component, at_hand)
+    """The chart of a ref, from what is at hand or pulled; None when neither.
+
+    Args:
+        ref: name, source, chart and version of a component.
+        at_hand: archives by file name.
+        helm: pulls what is not at hand; None pulls nothing.
+
+    Raises:
+        AicrError: what keeps a chart from being pulled; INVALID_REQUEST for an archive that holds
+            another chart or version.
+    """
+    name = ref["name"]
+    reference, repository, version = chart_source(ref)
+    puller, content = AT_HAND, _at_hand(ref, at_hand)
     if content is None:
         if helm is None:
             return None
-        content = helm.pull(component.name, reference, repository, version)
+        content = helm.pull(name, reference, repository, version)
         puller = helm.version
-    archive = chart_archive.read(content, component=component.name)
+    archive = chart_archive.read(content, component=name)
     chart = reference.rpartition("/")[2]
     if archive.name != chart or (version and _plain(archive.version) != _plain(version)):
         raise invalid(
-            f"component {component.name!r} pins chart {chart} {version}, but the archive holds "
+            f"component {name!r} pins chart {chart} {version}, but the archive holds "
             f"{archive.name} {archive.version}",
-            where=component.name,
+            where=name,
             hint="correct chart and version of the component, or replace the archive",
         )
     shown = without_userinfo(repository or reference.rpartition("/")[0])
     return archive, VendoredChart(archive, content, repository=shown, puller=puller)
 
 
-def _at_hand(component: Component, at_hand: dict[str, bytes]) -> bytes | None:
-    reference, _, version = chart_source(component.ref)
+def _at_hand(ref: Mapping[str, Any], at_hand: Mapping[str, bytes]) -> bytes | None:
+    reference, _, version = chart_source(ref)
     chart = reference.rpartition("/")[2]
     for spelled in (version, version.removeprefix("v"), f"v{version}"):
         for form in (spelled, spelled.replace("+", "_")):
@@ -206,7 +219,12 @@ def _at_hand(component: Component, at_hand: dict[str, bytes]) -> bytes | None:
     return None
 
 
-def _read_folder(folder: str) -> dict[str, bytes]:
+def archives_in(folder: str) -> dict[str, bytes]:
+    """The chart archives of a folder by file name.
+
+    Raises:
+        AicrError: NOT_FOUND when the folder cannot be read.
+    """
     try:
         names = sorted(os.listdir(folder))
         found = {}

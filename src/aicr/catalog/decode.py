@@ -10,6 +10,7 @@ from __future__ import annotations
 from aicr.catalog.fields import (
     CONSTRAINT_KEYS,
     CRITERIA_STRINGS,
+    NODE_SELECTION_KEYS,
     PHASE_KEYS,
     PHASES,
     REF_BOOLS,
@@ -27,7 +28,7 @@ from aicr.yamlio import read
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
+    from typing import Any, Final
 
     from aicr.catalog.types import (
         ComponentRef,
@@ -40,6 +41,10 @@ if TYPE_CHECKING:
     )
 
     Path = tuple[str | int, ...]
+
+
+#: Largest node count that is taken, as for the flag --nodes: more is a slip of the finger.
+MAX_NODES: Final = 999_999_999
 
 
 class Decoder:
@@ -63,7 +68,9 @@ class Decoder:
             return {}
         if not isinstance(value, dict):
             raise invalid(
-                f"{field} must be a map, found {type_name(value)}", where=self.where(path)
+                f"{field} must be a map, found {type_name(value)}",
+                where=self.where(path),
+                hint="write keys with values below it, or leave it out",
             )
         return value
 
@@ -73,7 +80,9 @@ class Decoder:
             return []
         if not isinstance(value, list):
             raise invalid(
-                f"{field} must be a list, found {type_name(value)}", where=self.where(path)
+                f"{field} must be a list, found {type_name(value)}",
+                where=self.where(path),
+                hint='write entries that start with "- " below it, or leave it out',
             )
         return value
 
@@ -91,9 +100,22 @@ class Decoder:
             return False
         if not isinstance(value, bool):
             raise invalid(
-                f"{field} must be true or false, found {type_name(value)}", where=self.where(path)
+                f"{field} must be true or false, found {type_name(value)}",
+                where=self.where(path),
+                hint="write true or false, without quotes",
             )
         return value
+
+    def as_count(self, value: Any, path: Path, field: str) -> int:
+        """A whole number from nought on, as 64 bits hold it."""
+        if type(value) is int and 0 <= value < 1 << 63:
+            return value
+        shown = f"{value}" if type(value) in (int, float) else type_name(value)
+        raise invalid(
+            f"{field} must be a whole number from 0, found {shown[:40]}",
+            where=self.where(path),
+            hint=f"for example {field}: 8",
+        )
 
     def as_texts(self, value: Any, path: Path, field: str) -> list[str]:
         """A list of texts."""
@@ -128,7 +150,11 @@ class Decoder:
                 if text or key in ("name", "value"):
                     constraint[key] = text
             if not constraint["name"]:
-                raise invalid(f"{field}[{index}]: name is required", where=self.where(place))
+                raise invalid(
+                    f"{field}[{index}]: name is required",
+                    where=self.where(place),
+                    hint="name the reading, for example K8s.server.version",
+                )
             found.append(constraint)
         return found
 
@@ -142,7 +168,11 @@ class Decoder:
             ref = self.ref(entry, place)
             name = ref.get("name", "")
             if not name:
-                raise invalid(f"componentRefs[{index}]: name is required", where=self.where(place))
+                raise invalid(
+                    f"componentRefs[{index}]: name is required",
+                    where=self.where(place),
+                    hint="name the component as registry.yaml does",
+                )
             if name in seen:
                 raise invalid(
                     f'mixin "{kind}" declares component "{name}" more than once in its own '
@@ -150,6 +180,7 @@ class Decoder:
                     if self.strict and kind
                     else f'component "{name}" is listed twice (entries {seen[name]} and {index})',
                     where=self.where(place),
+                    hint="keep one entry",
                 )
             seen[name] = index
             found.append(ref)
@@ -178,6 +209,7 @@ class Decoder:
                 ]
         for key in ("manifestFiles", "preManifestFiles"):
             self.check_local(ref.get(key, ()), (*place, key))
+        self.check_local_file(ref.get("valuesFile"), (*place, "valuesFile"))
         return ref  # type: ignore[no-any-return]
 
     def expected_resource(self, value: Any, place: Path, field: str) -> dict[str, str]:
@@ -189,10 +221,18 @@ class Decoder:
     def check_local(self, files: Sequence[str], place: Path) -> None:
         """Refuse file paths that could leave the tree."""
         for index, file in enumerate(files):
-            try:
-                check_relative(file)
-            except AicrError as error:
-                raise invalid(error.message, where=self.where((*place, index))) from None
+            self._check_path(file, (*place, index))
+
+    def check_local_file(self, file: str | None, place: Path) -> None:
+        """Refuse a file path that could leave the tree; none at all names no file."""
+        if file:
+            self._check_path(file, place)
+
+    def _check_path(self, file: str, place: Path) -> None:
+        try:
+            check_relative(file)
+        except AicrError as error:
+            raise invalid(error.message, where=self.where(place), hint=error.hint) from None
 
     def phase(self, value: Any, path: Path) -> Phase:
         """One validation phase; a present empty list is kept, because it clears (spec 4.5)."""
@@ -214,11 +254,31 @@ class Decoder:
             phase["checks"] = self.as_texts(entry["checks"], (*path, "checks"), "checks")
         if entry.get("nodeSelection") is not None:
             here = (*path, "nodeSelection")
-            phase["nodeSelection"] = self.as_map(entry["nodeSelection"], here, "nodeSelection")
+            phase["nodeSelection"] = self.node_selection(entry["nodeSelection"], here)
         if entry.get("infrastructure") is not None:
             here = (*path, "infrastructure")
             phase["infrastructure"] = self.as_text(entry["infrastructure"], here, "infrastructure")
         return phase
+
+    def node_selection(self, value: Any, path: Path) -> dict[str, Any]:
+        """Which nodes a phase is for: labels, a largest number, and names (recipe spec 4.1)."""
+        entry = self.as_map(value, path, "nodeSelection")
+        self.known_keys(entry, NODE_SELECTION_KEYS, path)
+        found = dict(entry)
+        if entry.get("selector") is not None:
+            here = (*path, "selector")
+            labels = self.as_map(entry["selector"], here, "selector")
+            found["selector"] = {
+                key: self.as_text(label, (*here, key), f"selector.{key}")
+                for key, label in labels.items()
+            }
+        if entry.get("maxNodes") is not None:
+            found["maxNodes"] = self.as_count(entry["maxNodes"], (*path, "maxNodes"), "maxNodes")
+        if entry.get("excludeNodes") is not None:
+            found["excludeNodes"] = self.as_texts(
+                entry["excludeNodes"], (*path, "excludeNodes"), "excludeNodes"
+            )
+        return found
 
     def criteria(self, value: Any, path: Path) -> dict[str, Any]:
         """Criteria as written: texts trimmed and lower-cased, nodes an integer."""
@@ -230,10 +290,12 @@ class Decoder:
                 found[key] = self.as_text(entry[key], (*path, key), key).strip().lower()
         nodes = entry.get("nodes")
         if nodes is not None:
-            if not isinstance(nodes, int) or isinstance(nodes, bool) or nodes < 0:
+            if type(nodes) is not int or not 0 <= nodes <= MAX_NODES:
+                shown = str(nodes).lower() if isinstance(nodes, bool) else str(nodes)
                 raise invalid(
-                    f"invalid nodes count: {nodes} (must be >= 0)",
+                    f"invalid nodes count: {shown[:40]} (must be >= 0)",
                     where=self.where((*path, "nodes")),
+                    hint=f"write a whole number from 0 to {MAX_NODES}, without quotes",
                 )
             found["nodes"] = nodes
         return found
@@ -312,7 +374,11 @@ def _name(decoder: Decoder) -> str:
     decoder.known_keys(metadata, ("name",), ("metadata",))
     name = decoder.as_text(metadata.get("name"), ("metadata", "name"), "metadata.name")
     if not name:
-        raise invalid("metadata.name is required", where=decoder.where(("metadata",)))
+        raise invalid(
+            "metadata.name is required",
+            where=decoder.where(("metadata",)),
+            hint="give it a name that no other document of its kind has",
+        )
     return name
 
 
@@ -337,6 +403,8 @@ def registry_entries(decoder: Decoder) -> list[RegistryEntry]:
                     name: decoder.as_text(value, (*place, key, name), f"{key}.{name}")
                     for name, value in block.items()
                 }
+        for key, name in (("healthCheck", "assertFile"), ("upgrades", "file")):
+            decoder.check_local_file((entry.get(key) or {}).get(name), (*place, key, name))
         for key in (
             "valueOverrideKeys",
             "storageClassPaths",
@@ -391,7 +459,11 @@ def _validations(decoder: Decoder, value: Any, place: Path) -> None:
         block = decoder.as_map(item, here, f"validations[{index}]")
         function = decoder.as_text(block.get("function"), (*here, "function"), "function")
         if not function:
-            raise invalid(f"validations[{index}]: function is required", where=decoder.where(here))
+            raise invalid(
+                f"validations[{index}]: function is required",
+                where=decoder.where(here),
+                hint="name one of the functions of docs/validations.md",
+            )
         decoder.as_text(block.get("severity"), (*here, "severity"), "severity")
         decoder.as_text(block.get("message"), (*here, "message"), "message")
         conditions = decoder.as_map(block.get("conditions"), (*here, "conditions"), "conditions")

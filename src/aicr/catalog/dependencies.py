@@ -96,27 +96,19 @@ def effective_dependencies(refs: Sequence[ComponentRef]) -> dict[str, list[str]]
     """
     by_name = {ref["name"]: ref for ref in refs}
     enabled = {name for name, ref in by_name.items() if is_enabled(ref)}
-    through: dict[str, list[str]] = {}
-
-    def reach(name: str) -> list[str]:
-        if name in enabled:
-            return [name]
-        if name not in by_name:
-            return []
-        if name not in through:
-            through[name] = []
-            found: set[str] = set()
-            for dependency in by_name[name].get("dependencyRefs") or ():
-                found.update(reach(dependency))
-            through[name] = sorted(found)
-        return through[name]
-
     effective = {}
     for ref in refs:
         if ref["name"] in enabled:
             needed: set[str] = set()
-            for dependency in ref.get("dependencyRefs") or ():
-                needed.update(reach(dependency))
+            passed: set[str] = set()
+            waiting = [*(ref.get("dependencyRefs") or ())]
+            while waiting:
+                name = waiting.pop()
+                if name in enabled:
+                    needed.add(name)
+                elif name in by_name and name not in passed:
+                    passed.add(name)
+                    waiting += by_name[name].get("dependencyRefs") or ()
             effective[ref["name"]] = sorted(needed)
     return effective
 

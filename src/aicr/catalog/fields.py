@@ -45,6 +45,7 @@ REF_ORDER: Final = (
     "healthCheckSkip",
 )
 PHASES: Final = ("readiness", "deployment", "performance", "conformance")
+NODE_SELECTION_KEYS: Final = ("selector", "maxNodes", "excludeNodes")
 PHASE_KEYS: Final = ("timeout", "constraints", "checks", "nodeSelection", "infrastructure")
 CONSTRAINT_KEYS: Final = ("name", "value", "severity", "remediation", "unit")
 SPEC_KEYS: Final = (

@@ -47,6 +47,7 @@ SKIPPED_KINDS: Final = (
     "ValidatorCatalog",
 )
 REGISTRY_PATH: Final = "registry.yaml"
+_REGISTRY_HEADER: Final = f"begin the file with: kind: ComponentRegistry, apiVersion: {V1BETA1}"
 
 
 class Parts:
@@ -106,6 +107,7 @@ def _read_registry(tree: DirectoryTree, parts: Parts) -> list[RegistryEntry]:
             f'registry.yaml has kind "{kind or ""}", expected "ComponentRegistry"; update the '
             f"registry header for this aicr release",
             where=source,
+            hint=_REGISTRY_HEADER,
         )
     if is_legacy(version):
         parts.notices.append(legacy_notice("ComponentRegistry", version, source))
@@ -114,6 +116,7 @@ def _read_registry(tree: DirectoryTree, parts: Parts) -> list[RegistryEntry]:
             f'registry.yaml has apiVersion "{version}", expected "{V1BETA1}"; update the registry '
             f"header for this aicr release",
             where=source,
+            hint=_REGISTRY_HEADER,
         )
     entries = decode.registry_entries(_decoder(tree, value, positions, strict=False))
     check_entries(entries, source)
@@ -128,6 +131,7 @@ def _read_mixin(tree: DirectoryTree, path: str, parts: Parts) -> Mixin:
             f'mixin file {path} has kind "{found or ""}", expected "RecipeMixin"; use a RecipeMixin '
             f"document compatible with this aicr release",
             where=tree.place(path),
+            hint="the folder mixins/ holds mixins only; overlays go into overlays/",
         )
     notice = check_header(value, "RecipeMixin", source=tree.place(path))
     if notice:

@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
+    from aicr.catalog.tree import Tree
     from aicr.catalog.types import ComponentRef, RegistryEntry
 
 HELM: Final = "Helm"
@@ -89,6 +90,34 @@ def _fill(ref: Any, field: str, value: str | None) -> None:
         ref[field] = value
 
 
+def shipped_check(ref: Any, entry: Any, tree: Tree) -> str | None:
+    """The health check that the registry has for a ref whose defaults are applied, None without one.
+
+    A check names the namespace that the registry deploys the component into. For a ref that goes elsewhere,
+    as the mixin os-talos asks, the text looks there instead: in the usual place it would find nothing, for
+    ever (recipe spec 3.5, 4.7, 10.6).
+
+    Raises:
+        AicrError: what reading the file raises.
+    """
+    file = (entry.get("healthCheck") or {}).get("assertFile")
+    if not file or ref.get("healthCheckSkip"):
+        return None
+    text: str = tree.read_text(file)
+    usual = (entry.get("helm") or {}).get("defaultNamespace") or entry["name"]
+    actual = ref.get("namespace") or usual
+    return text if actual == usual else _moved(text, usual, actual)
+
+
+def _moved(text: str, usual: str, actual: str) -> str:
+    """A check with each ``namespace: usual`` replaced; the rest stays byte for byte."""
+    import re
+
+    name = re.escape(usual)
+    value = rf"""(?:{name}|"{name}"|'{name}')(?=[ \t]*(?:[,}}#\r\n]|\Z))"""
+    return re.sub(rf"(?<![\w.-])(namespace:[ \t]+){value}", rf"\g<1>{actual}", text)
+
+
 def check_entries(entries: list[RegistryEntry], source: str) -> None:
     """Check every entry and every rule between entries; all problems are reported together.
 
@@ -103,6 +132,7 @@ def check_entries(entries: list[RegistryEntry], source: str) -> None:
         raise invalid(
             "registry validation failed: " + "; ".join(problems),
             where=source,
+            hint="correct these entries of the registry",
             context={"problems": problems},
         )
 

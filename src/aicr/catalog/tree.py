@@ -51,10 +51,14 @@ MERGED: Final = "merged (embedded + external)"
 
 #: Files larger than this are refused (recipe spec 2.3), in bytes.
 MAX_FILE_BYTES: Final = 10 * 1024 * 1024
+#: Folders inside each other that are looked into.
+MAX_DEPTH: Final = 32
 
-#: ``stat``'s S_IFMT and S_IFREG.
+#: ``stat``'s S_IFMT, S_IFREG, S_IFDIR and S_IFLNK.
 _FORMAT_BITS: Final = 0o170000
 _REGULAR: Final = 0o100000
+_FOLDER: Final = 0o040000
+_LINK: Final = 0o120000
 #: Where the texts lie that every recipe needs: health checks.
 _CHECKS: Final = "checks/"
 
@@ -68,10 +72,12 @@ def check_relative(path: str) -> None:
     Raises:
         AicrError: INVALID_REQUEST naming the path.
     """
-    if not path or path.startswith("/") or "\\" in path or "\0" in path:
-        raise invalid(f"path traversal or non-local path detected: {path!r}")
-    if any(part in ("", ".", "..") for part in path.split("/")):
-        raise invalid(f"path traversal or non-local path detected: {path!r}")
+    odd = not path or path.startswith("/") or "\\" in path or "\0" in path
+    if odd or any(part in ("", ".", "..") for part in path.split("/")):
+        raise invalid(
+            f"path traversal or non-local path detected: {path!r}",
+            hint="name a file inside the catalogue, for example components/NAME/values.yaml",
+        )
 
 
 def walk(root: str, unusable: Callable[[str, str, str], None], *, below: str = "") -> Iterator[str]:
@@ -91,19 +97,31 @@ def walk(root: str, unusable: Callable[[str, str, str], None], *, below: str = "
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
-        raise invalid(f"cannot list {folder}: {error.strerror}") from error
+        raise _unlisted(folder, error) from error
     for entry in entries:
         path = f"{below}/{entry.name}" if below else entry.name
-        if entry.is_symlink():
+        try:
+            # Where a folder may be listed and not entered, this is what fails.
+            status = entry.stat(follow_symlinks=False)
+        except OSError as error:
+            raise _unlisted(os.path.join(folder, entry.name), error) from error
+        form, size = status.st_mode & _FORMAT_BITS, status.st_size
+        if form == _LINK:
             unusable(
                 path, f"symlinks not allowed: {path}", "replace the link by a copy of its target"
             )
-        elif entry.is_dir():
-            if entry.name != ".git":
+        elif form == _FOLDER:
+            if path.count("/") >= MAX_DEPTH:
+                unusable(
+                    path,
+                    f"folders nested more than {MAX_DEPTH} deep: {path}",
+                    "nothing of a catalogue lies so far down; remove the folder",
+                )
+            elif entry.name != ".git":
                 yield from walk(root, unusable, below=path)
-        elif not entry.is_file():
+        elif form != _REGULAR:
             unusable(path, f"not a regular file: {path}", "remove it from the data directory")
-        elif (size := entry.stat().st_size) > MAX_FILE_BYTES:
+        elif size > MAX_FILE_BYTES:
             unusable(
                 path,
                 f"file too large ({size} bytes, max {MAX_FILE_BYTES}): {path}",
@@ -111,6 +129,24 @@ def walk(root: str, unusable: Callable[[str, str, str], None], *, below: str = "
             )
         else:
             yield path
+
+
+def _unlisted(place: str, error: OSError) -> AicrError:
+    return invalid(
+        f"cannot list {place}: {error.strerror}",
+        hint=f"folders must be readable and enterable for you; look with: ls -ld {place}",
+    )
+
+
+def _is_absent(path: str) -> bool:
+    """Whether there is surely no such file; one that may not be looked at is for ``walk`` to refuse."""
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _refuse(path: str, message: str, hint: str) -> None:
@@ -140,8 +176,11 @@ class DirectoryTree:
                 hint="create it with a registry.yaml (components: [] is enough), or correct --data",
             )
         if not os.path.isdir(root):
-            raise invalid(f"external data path is not a directory: {root}")
-        if not os.path.exists(os.path.join(root, "registry.yaml")):
+            raise invalid(
+                f"external data path is not a directory: {root}",
+                hint="name the folder that holds registry.yaml",
+            )
+        if _is_absent(os.path.join(root, "registry.yaml")):
             raise invalid(
                 f"registry.yaml is required in external data directory: {root}",
                 hint="a stub is enough: kind: ComponentRegistry, apiVersion: aicr.run/v1beta1, "
@@ -207,11 +246,21 @@ class LayeredTree:
 
     def read_text(self, path: str) -> str:
         """The text of the uppermost file."""
-        return self._of(path).read_text(path)
+        return self._holder(path).read_text(path)
 
     def values(self, path: str) -> dict[str, Any]:
         """The uppermost values file as a map."""
-        return self._of(path).values(path)
+        return self._holder(path).values(path)
+
+    def _holder(self, path: str) -> Tree:
+        """The tree that has the file; NOT_FOUND when neither does, which names both."""
+        check_relative(path)
+        if not self.exists(path):
+            raise not_found(
+                f"file not found in the data directory, nor in the catalogue below it: {path}",
+                where=self.upper.place(path),
+            )
+        return self._of(path)
 
     def label(self, path: str) -> str:
         """The origin of a path; registry and validator catalogue are merged."""
@@ -314,7 +363,9 @@ def read_checked(full: str, path: str) -> str:
     except FileNotFoundError as error:
         raise not_found(f"file not found: {path}") from error
     except OSError as error:
-        raise invalid(f"cannot read {path}: {error.strerror}") from error
+        raise invalid(
+            f"cannot read {path}: {error.strerror}", where=full, hint=f"look with: ls -l {full}"
+        ) from error
     try:
         status = os.fstat(handle)
         if status.st_mode & _FORMAT_BITS != _REGULAR:
@@ -329,11 +380,16 @@ def read_checked(full: str, path: str) -> str:
         raise invalid(f"cannot read {path}: {error.strerror}") from error
     finally:
         os.close(handle)
+    content = b"".join(chunks)
     try:
-        return b"".join(chunks).decode("utf-8")
+        return content.decode("utf-8")
     except UnicodeDecodeError as error:
+        before = content[: error.start]
+        column = len(before[before.rfind(b"\n") + 1 :].decode("utf-8")) + 1
         raise invalid(
-            f"{path} is not UTF-8 text (byte {error.start})", hint="save the file as UTF-8"
+            f"{path} is not UTF-8 text (byte {error.start})",
+            where=f"{full}:{before.count(10) + 1}:{column}",
+            hint="save the file as UTF-8",
         ) from error
 
 

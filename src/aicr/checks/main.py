@@ -78,7 +78,10 @@ def main(argv: Sequence[str] | None = None, around: Surroundings | None = None) 
         log.error("%s", error)
         return _end(around, log, f"failed to load context: {error}", container.FAIL)
     if not words:
-        return _end(around, log, f"usage: {_PROGRAM} <check-name>", container.FAIL)
+        usage = f"usage: {_PROGRAM} <check-name>"
+        # A person at a terminal does not see the termination message.
+        log.error("%s; aicr checks list shows all", usage)
+        return _end(around, log, usage, container.FAIL)
     try:
         check = around.load(words[0])
     except AicrError as error:

@@ -45,6 +45,8 @@ Switch: Final = "switch"
 _STORE: Final = "store"
 _TRUE: Final = "store_true"
 _APPEND: Final = "append"
+#: What may follow a switch after ``=``; "false" takes back what the config file says.
+BOOLEANS: Final = {"true": True, "false": False}
 #: Options of a flag that the reader of plain lines knows the meaning of.
 _KNOWN: Final = frozenset(("action", "const", "default", "dest", "help", "metavar", "type"))
 
@@ -149,7 +151,8 @@ class Parser:
         """What a plain command line says, or None when argparse has to judge it.
 
         Plain is: known flags, in full and with one or two dashes, each value in its own word or
-        after ``=``; no value in its own word begins with a dash, no positional word is given, no
+        after ``=``, which a switch may have too (``=true``, ``=false``); no value in its own word
+        begins with a dash, no positional word is given, no
         flag is given twice that may be given once, and every conversion succeeds.
         """
         found = Namespace()
@@ -167,9 +170,12 @@ class Parser:
                     return None
             dest, action, convert, const = flag
             if action in (_TRUE, Switch):
-                if equals or (action == Switch and dest in given and say[dest] != const):
+                said = True if action == _TRUE else const
+                if equals:
+                    said = BOOLEANS.get(value) if said is True else None
+                if said is None or (dest in given and say[dest] != said):
                     return None
-                say[dest] = True if action == _TRUE else const
+                say[dest] = said
             else:
                 if not equals:
                     following = next(words, None)
@@ -185,7 +191,7 @@ class Parser:
                 if action == Once and dest in given:
                     return None
                 say[dest] = [*(say[dest] or ()), value] if action == _APPEND else value
-            if action in (Once, Switch):
+            if action not in (_STORE, _APPEND):
                 given.add(dest)
         if given:
             say["_given"] = given

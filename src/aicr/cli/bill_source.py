@@ -82,6 +82,11 @@ def made_bundle(arguments: argparse.Namespace, console: Console) -> Bundle:
         ) from error
 
 
+def _unreadable(error: OSError) -> None:
+    # A list that leaves a folder out would be believed.
+    raise invalid(f"the folder {error.filename} cannot be read: {error.strerror}") from error
+
+
 def read_bundle(directory: str, console: Console) -> dict[str, bytes]:
     """The files of the bundle at *directory*; that it was changed is a warning.
 
@@ -95,7 +100,7 @@ def read_bundle(directory: str, console: Console) -> dict[str, bytes]:
         more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
         console.warn(f"the bundle is not as it was made: {problems[0]}{more}")
     files: dict[str, bytes] = {}
-    for folder, _, names in os.walk(directory):
+    for folder, _, names in os.walk(directory, onerror=_unreadable):
         for name in sorted(names):
             place = os.path.join(folder, name)
             data, fault = checksums.read_plain(place)

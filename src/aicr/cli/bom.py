@@ -28,12 +28,13 @@ examples:
   aicr bom --format markdown -o docs/container-images.md
   aicr bom --check docs/container-images.md
 
-Without a bundle or a recipe, the bill is of the whole catalogue. Charts that are in the bundle
-(aicr bundle --vendor-charts) are rendered with helm; of others only values and manifests are seen,
-and they read "rendered: no (not pulled)".
+Without a bundle or a recipe, the bill is of the whole catalogue. Charts that
+are in the bundle (aicr bundle --vendor-charts) are rendered with helm; of
+others only values and manifests are seen, and they read "rendered: no (not
+pulled)".
 
-For this command exit status 8 means that a chart was not looked into (--strict), or that a page is
-out of date (--check).
+For this command exit status 8 means that a chart was not looked into
+(--strict), or that a page is out of date (--check).
 """
 
 

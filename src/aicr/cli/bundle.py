@@ -24,13 +24,15 @@ examples:
   aicr bundle -r recipe.yaml -o bundle --system-node-selector pool=system \\
       --accelerated-node-selector nvidia.com/gpu.present=true \\
       --accelerated-node-toleration nvidia.com/gpu=present:NoSchedule
-  aicr bundle -r recipe.yaml -o bundle --system-node-selector pool=system --storage-class gp3 \\
+  aicr bundle -r recipe.yaml -o bundle --storage-class gp3 \\
+      --system-node-selector pool=system \\
       --set gpu-operator:driver.version=580.105.08 \\
       --set-json 'nfd:worker.config={"sources":{}}'
 
-Overrides: --set takes text, and types it only when nothing can be lost: true, false, null, whole
-numbers and plain decimals. null tells Helm to drop the chart's own default. Lists and maps need
---set-json or --set-file. A dot inside a key is written \\. and a list position [0].
+Overrides: --set takes text, and types it only when nothing can be lost: true,
+false, null, whole numbers and plain decimals. null tells Helm to drop the
+chart's own default. Lists and maps need --set-json or --set-file. A dot inside
+a key is written \\. and a list position [0].
 """
 
 
@@ -50,9 +52,22 @@ def parser() -> Parser:
         metavar="DIR",
         help="folder to create, a bundle to replace, or oci://HOST/REPOSITORY[:TAG]",
     )
-    _once(main, "--deployer", "-d", metavar="NAME", help="output format (default helm)")
+    _once(
+        main,
+        "--deployer",
+        "-d",
+        metavar="NAME",
+        help="helm (default), helmfile, argocd, argocd-helm, flux, terraform, fleet",
+    )
     _once(main, "--data", metavar="DIR", help="directory laid over the built-in catalogue")
     _once(main, "--config", metavar="FILE", help="AICRConfig file or address; flags win")
+    _once(
+        main,
+        "--kubeconfig",
+        "-k",
+        metavar="FILE",
+        help="cluster of a cm://NAMESPACE/NAME (KUBECONFIG)",
+    )
     main.add_argument("--debug", action="store_true", help="also print advice that needs no action")
     values = found.add_argument_group("values")
     _many(values, "--set", metavar="COMPONENT:PATH=TEXT", help="override one value")
@@ -105,7 +120,8 @@ def _add_contents_flags(found: Parser) -> None:
         shape,
         "--chart-dir",
         metavar="DIR",
-        help="charts at hand, as NAME-VERSION.tgz: checked, and vendored instead of pulled",
+        help="charts at hand, as NAME-VERSION.tgz: checked; with --vendor-charts, taken instead of "
+        "pulled",
     )
     special = found.add_argument_group("options of some deployers")
     _once(special, "--repo", metavar="URL", help="repository that the bundle is read from")
@@ -169,7 +185,7 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
     from aicr.recipe.document import load_recipe
 
     catalog = load_catalog(arguments, console)
-    text = read_input(arguments.recipe, what="recipe file")
+    text = read_input(arguments.recipe, what="recipe file", kubeconfig=arguments.kubeconfig or "")
     recipe = load_recipe(text, arguments.recipe, catalog)
     for warning in recipe.warnings:
         console.warn(warning)

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from typing import Any, Final
 
     from aicr.assertions.timing import Timing
+    from aicr.checks.sdk.timeouts import Timeouts
     from aicr.cli.console import Console
 
 FORMATS: Final = ("table", "json", "yaml")
 #: Status of a run that found something (decision 46).
 FOUND: Final = 8
 #: Seconds between two looks. Half of what a gate waits: a person is watching.
-POLL: Final = 2.0
 _SECOND: Final = 1_000_000_000
 _EXAMPLES = """\
 examples:
@@ -34,14 +34,17 @@ examples:
   aicr check-health gpu-operator nfd --timeout 10m
   aicr check-health --all -r recipe.yaml --format json -o health.json
 
-Without --recipe the checks are those of the catalogue; --all then means every component that has one,
-installed or not. A check that no component links runs when it is named. Each component is looked at
-until its check holds, cannot hold any more, or its time is up.
+Without --recipe the checks are those of the catalogue; --all then means every
+component that has one, installed or not. A check that no component links runs
+when it is named. Each component is looked at until its check holds, cannot
+hold any more, or its time is up.
 
-verdicts: pass; fail; unknown, when the cluster did not say (an outage, a forbidden read, no answer).
+verdicts: pass; fail; unknown, when the cluster did not say (an outage, a
+forbidden read, no answer).
 
-For this command exit status 8 means that a component is not healthy; 2 that a check cannot be
-evaluated; 5 or 6 that the state of some component could not be found out.
+For this command exit status 8 means that a component is not healthy; 2 that a
+check cannot be evaluated; 5 or 6 that the state of some component could not be
+found out.
 """
 
 _COLOURS: Final = {"pass": "\033[32m", "fail": "\033[31m", "unknown": "\033[35m"}
@@ -98,7 +101,7 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
             where="aicr check-health",
             hint="for example: aicr check-health gpu-operator",
         )
-    timing = _timing(Timeouts.from_environment(os.environ).assertions, arguments)
+    timing = _timing(Timeouts.from_environment(os.environ), arguments)
     checks = _checks(arguments, load_catalog(arguments, console), console)
     client = kube.connect(kubeconfig=arguments.kubeconfig or "", context=arguments.context or "")
     console.say(f"check-health: {client.config.describe()}")
@@ -148,14 +151,13 @@ def _checks(arguments: argparse.Namespace, catalog: Any, console: Console) -> li
     return found
 
 
-def _timing(timing: Timing, arguments: argparse.Namespace) -> Timing:
+def _timing(times: Timeouts, arguments: argparse.Namespace) -> Timing:
     from dataclasses import replace
 
-    scale = timing.retry / type(timing)().retry
     return replace(
-        timing,
-        budget=seconds(arguments.timeout, "--timeout", timing.budget),
-        retry=seconds(arguments.poll_interval, "--poll-interval", POLL * scale),
+        times.assertions,
+        budget=seconds(arguments.timeout, "--timeout", times.assertions.budget),
+        retry=seconds(arguments.poll_interval, "--poll-interval", times.health_poll),
     )
 
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from aicr.cli.arguments import Parser
-from aicr.errors import invalid
+from aicr.cli import subcommands
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 
+    from aicr.cli.arguments import Parser
     from aicr.cli.console import Console
 
 _EXAMPLES = """\
-sub-commands:
-  list  all checks, or those of one phase
-  show  what one check looks at, and when it passes, fails and skips
-
-examples:
   aicr checks list
   aicr checks show operator-health
 """
@@ -24,17 +19,10 @@ examples:
 
 def parser() -> Parser:
     """The parser of the command without a sub-command."""
-    found = Parser(
-        prog="aicr checks",
-        description="Say which checks there are and what they do.",
-        epilog=_EXAMPLES,
-    )
-    found.add_argument("word", nargs="?", default=None, metavar="SUB-COMMAND", help="see below")
-    return found
+    return subcommands.parser("checks", "Say which checks there are and what they do.", _EXAMPLES)
 
 
 def execute(arguments: argparse.Namespace, console: Console) -> int:
     """Say which sub-commands there are."""
     del console
-    said = f"unknown sub-command {arguments.word!r}" if arguments.word else "name a sub-command"
-    raise invalid(said, where="aicr checks", hint="list or show NAME; see aicr checks --help")
+    subcommands.refuse("checks", arguments)

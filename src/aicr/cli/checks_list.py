@@ -21,7 +21,8 @@ examples:
   aicr checks list --phase conformance
   aicr checks list --format json
 
-In the order in which a phase runs them. aicr checks show NAME has the details of one.
+In the order in which a phase runs them. aicr checks show NAME has the details
+of one.
 """
 
 

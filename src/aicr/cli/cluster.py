@@ -29,10 +29,12 @@ examples:
   aicr cluster demo --nodes 16 --accelerator gb200 --kubeconfig demo.kubeconfig
   aicr cluster demo --nodes 0 --running 2
 
-The line that sets KUBECONFIG goes to stdout, once the cluster can be used; paste it into another
-terminal. Ctrl-C ends the cluster and leaves nothing. It needs Linux and a source checkout, and the
-first time Go, for about ten minutes. GPUs are numbers that the scheduler counts: no pod gets one.
-A pod comes to a hollow node only if it tolerates aicr.run/hollow. See docs/testing.md.
+The line that sets KUBECONFIG goes to stdout, once the cluster can be used;
+paste it into another terminal. Ctrl-C ends the cluster and leaves nothing. It
+needs Linux and a source checkout, and the first time Go, for about ten
+minutes. GPUs are numbers that the scheduler counts: no pod gets one. A pod
+comes to a hollow node only if it tolerates aicr.run/hollow. See
+docs/testing.md.
 """
 
 

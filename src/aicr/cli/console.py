@@ -44,7 +44,8 @@ class Console:
         """The process's own streams; Python leaves out one that was closed beforehand."""
         out = sys.stdout
         if hasattr(out, "reconfigure"):
-            out.reconfigure(encoding="utf-8", newline="\n")
+            # A file may have a name that is no UTF-8: it is shown escaped, and fails nothing.
+            out.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")
         return cls(out or _Closed(), sys.stderr or _Closed())  # type: ignore[arg-type]
 
     def write(self, text: str) -> None:

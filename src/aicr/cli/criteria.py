@@ -28,6 +28,15 @@ NO_CRITERIA = (
     "load from a snapshot file"
 )
 
+#: What a note of a fingerprint means for whoever asked (recipe spec 1.10).
+_NOTES = {
+    "multi-gpu": "the nodes have several GPU products, so no accelerator follows; give --accelerator",
+    "unknown-sku": "a GPU product is none that criteria name; give --accelerator",
+    "multi-region": "the nodes are in several regions, so no region is recorded",
+    "unreadable-labels": "the node labels cannot be read; collect the snapshot again, or give "
+    "--accelerator",
+}
+
 
 def add_flags(parser: Parser) -> None:
     """The flags by which a person says what they have."""
@@ -36,11 +45,23 @@ def add_flags(parser: Parser) -> None:
     _once(group, "--nodes", metavar="N", type=whole_number, help="number of workers (advisory)")
     _once(group, "--criteria", metavar="FILE", help="RecipeCriteria file or address; flags win")
     _once(group, "--snapshot", "-s", metavar="FILE", help="Snapshot of the cluster; flags win")
+    _once(
+        group,
+        "--kubeconfig",
+        "-k",
+        metavar="FILE",
+        help="cluster of a cm://NAMESPACE/NAME (KUBECONFIG)",
+    )
     choices = parser.add_argument_group("choices")
     _once(
         choices, "--profile", metavar="NAME=VALUE", help="value of the profile the recipe declares"
     )
-    _once(choices, "--slurm-accounting-mode", metavar="MODE", help="slurm recipes only")
+    _once(
+        choices,
+        "--slurm-accounting-mode",
+        metavar="MODE",
+        help="slurm recipes: disabled, customer-managed or aicr-provided",
+    )
     _once(choices, "--runtime-inventory", metavar="STATE", help="enabled or disabled")
     _once(
         choices,
@@ -104,7 +125,7 @@ def resolve_arguments(arguments: argparse.Namespace, console: Console) -> Recipe
     if "configured" in arguments:
         for line in arguments.configured.add_criteria(stated, said, catalog, strict):
             console.say(line)
-    snapshot, detected = _from_snapshot(arguments.snapshot, console)
+    snapshot, detected = _from_snapshot(arguments.snapshot, arguments.kubeconfig or "", console)
     derived = []
     for field, value in detected.items():
         if field not in stated:
@@ -135,6 +156,24 @@ def resolve_arguments(arguments: argparse.Namespace, console: Console) -> Recipe
         console.warn(warning)
     _tell_left_out(recipe.document["metadata"], console)
     return recipe
+
+
+def _tell_ignored(document: dict[str, Any], decoder: Any, console: Console) -> None:
+    """Say which keys of a criteria file count for nothing: a misspelt one makes a wider recipe."""
+    from aicr.errors import nearest
+
+    known = (*CRITERIA_STRINGS, "nodes")
+    for key in document.get("spec") or {}:
+        if key not in known:
+            near = nearest(str(key), list(known))
+            meant = f'; did you mean "{near}"?' if near else f"; known: {', '.join(known)}"
+            console.warn(f'{decoder.where(("spec", key))}: unknown key "{key}" is ignored{meant}')
+    for key in document:
+        if key in known:
+            console.warn(
+                f'{decoder.where((key,))}: "{key}" is ignored at the top of the file; write it under '
+                "spec"
+            )
 
 
 def _tell_left_out(found: Any, console: Console) -> bool:
@@ -200,6 +239,7 @@ def _from_file(source: str, catalog: Catalog, strict: bool, console: Console) ->
         console.warn(notice)
     decoder = Decoder(value, positions, strict=False)
     spec = decoder.criteria(value.get("spec"), ("spec",))
+    _tell_ignored(value, decoder, console)
     found: dict[str, Any] = {}
     for field in CRITERIA_STRINGS:
         if spec.get(field) and spec[field] != ANY:
@@ -225,17 +265,20 @@ def _extension(source: str) -> str:
     )
 
 
-def _from_snapshot(source: str | None, console: Console) -> tuple[Any, dict[str, Any]]:
+def _from_snapshot(
+    source: str | None, kubeconfig: str, console: Console
+) -> tuple[Any, dict[str, Any]]:
     if source is None:
         return None, {}
     from aicr.snapshot import document, fingerprint
 
-    snapshot, notices = document.load(read_input(source, what="snapshot file"), source)
+    text = read_input(source, what="snapshot file", kubeconfig=kubeconfig)
+    snapshot, notices = document.load(text, source)
     for notice in notices:
         console.warn(notice)
     found = fingerprint.fingerprint(snapshot)
     for note in found.get("notes") or ():
-        console.warn(f"{source}: {note}: the accelerator or region could not be read as one value")
+        console.warn(f"{source}: {note}: {_NOTES[note]}")
     detected = {field: found[field] for field in FIELDS if found.get(field)}
     if found.get("nodes"):
         detected["nodes"] = found["nodes"]

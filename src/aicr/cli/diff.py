@@ -26,10 +26,12 @@ examples:
   aicr diff bundle-1.0 bundle-1.1 --format json
   aicr diff --baseline monday.yaml --target today.yaml
 
-Both sides must be of one kind. Order of keys, comments, folder numbers, times and the version of
-aicr that wrote something are no differences. Values are compared as the charts get them.
+Both sides must be of one kind. Order of keys, comments, folder numbers, times
+and the version of aicr that wrote something are no differences. Values are
+compared as the charts get them.
 
-For this command exit status 8 means that the two differ, 0 that they mean the same.
+For this command exit status 8 means that the two differ, 0 that they mean the
+same.
 """
 
 
@@ -53,6 +55,12 @@ def parser() -> Parser:
         help="false: exit 0 also when the two differ (default true)",
     )
     found.once("--data", metavar="DIR", help="directory laid over the built-in catalogue")
+    found.once(
+        "--kubeconfig",
+        "-k",
+        metavar="FILE",
+        help="cluster of a cm://NAMESPACE/NAME (KUBECONFIG)",
+    )
     found.once("--output", "-o", metavar="FILE", help="write to a file")
     found.once("--format", "-t", metavar="NAME", help="text (default), json or yaml")
     return found
@@ -60,7 +68,7 @@ def parser() -> Parser:
 
 def execute(arguments: argparse.Namespace, console: Console) -> int:
     """Read both sides, compare, print."""
-    from aicr.cli.states import read_state
+    from aicr.cli.states import RECIPE, SNAPSHOT, read_state
 
     chosen = check_format(arguments.format, FORMATS)
     fail = truth(arguments.fail_on_drift, "--fail-on-drift")
@@ -68,7 +76,13 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
     from aicr.cli.catalogs import load_catalog
 
     catalog = load_catalog(arguments, console)
-    old, new = (read_state(side, catalog) for side in (before, after))
+    # The flags are for snapshots, so that is what is meant in a ConfigMap of several keys.
+    kept = RECIPE if arguments.baseline is None else SNAPSHOT
+    kubeconfig = arguments.kubeconfig or ""
+    old, new = (
+        read_state(side, catalog, kubeconfig=kubeconfig, in_config_map=kept)
+        for side in (before, after)
+    )
     for state in (old, new):
         for notice in state.notices:
             console.warn(notice)

@@ -22,9 +22,11 @@ examples:
   aicr doctor snapshot validate
   aicr doctor validate --context prod --format json
 
-Names of commands narrow the look to what these need. Nothing is changed on machine or cluster.
+Names of commands narrow the look to what these need. Nothing is changed on
+machine or cluster.
 
-For this command exit status 8 means that a command that was asked about would not work.
+For this command exit status 8 means that a command that was asked about would
+not work.
 """
 
 

@@ -17,13 +17,15 @@ if TYPE_CHECKING:
 _EXAMPLES = """\
 examples:
   aicr evidence publish ./evidence --push oci://registry.example/evidence
-  aicr evidence publish ./evidence --push oci://registry.example/evidence --signing-key key.pem
+  aicr evidence publish ./evidence --push oci://registry.example/evidence \\
+      --signing-key key.pem
   aicr evidence publish ./evidence --signing-key key.pem
-  aicr evidence publish ./evidence --push oci://localhost:5000/evidence --no-sign --plain-http
+  aicr evidence publish ./evidence --push oci://localhost:5000/evidence \\
+      --no-sign --plain-http
 
-Without a key the signature is made through sigstore, which writes who you are into a public log.
-Without --push, a key signs the bundle where it is. What was signed before is signed anew under the same
-predicate type.
+Without a key the signature is made through sigstore, which writes who you are
+into a public log. Without --push, a key signs the bundle where it is. What was
+signed before is signed anew under the same predicate type.
 """
 
 

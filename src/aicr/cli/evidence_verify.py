@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     import argparse
     from typing import Final
 
+    from aicr.artifacts.signers import Expected
     from aicr.cli.console import Console
-    from aicr.validate.evidence.signer import Trust
     from aicr.validate.evidence.verification import Report
 
 FORMATS: Final = ("text", "json")
@@ -24,14 +24,16 @@ examples:
   aicr evidence verify ./evidence
   aicr evidence verify ./evidence --key signer.pub
   aicr evidence verify recipes/evidence/h100-eks-training/…/sha256-….yaml
-  aicr evidence verify oci://registry.example/evidence:h100-eks-training --format json
+  aicr evidence verify oci://registry.example/evidence:h100-eks-training \\
+      --format json
 
-SOURCE is the folder that aicr validate --emit-attestation wrote, a pointer file, or an address in a
-registry. A folder needs no network. Evidence that nobody signed yet is pending, which is no failure
-unless you name a signer.
+SOURCE is the folder that aicr validate --emit-attestation wrote, a pointer
+file, or an address in a registry. A folder needs no network. Evidence that
+nobody signed yet is pending, which is no failure unless you name a signer.
 
-For this command exit status 8 means that the evidence is not valid, or that it is valid and records
-checks that failed; "result" in the JSON form tells the two apart.
+For this command exit status 8 means that the evidence is not valid, or that it
+is valid and records checks that failed; "result" in the JSON form tells the
+two apart.
 """
 
 
@@ -93,7 +95,7 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
     return 0 if report.result == verification.PASSED else FOUND
 
 
-def _verified(arguments: argparse.Namespace, console: Console, trust: Trust) -> Report:
+def _verified(arguments: argparse.Namespace, console: Console, trust: Expected) -> Report:
     from aicr.artifacts import oci
     from aicr.artifacts.registry_auth import docker_credentials
     from aicr.artifacts.wire import Transport
@@ -125,10 +127,10 @@ def _verified(arguments: argparse.Namespace, console: Console, trust: Trust) -> 
     return verification.verify_folder(source, trust)
 
 
-def _trust(arguments: argparse.Namespace) -> Trust:
+def _trust(arguments: argparse.Namespace) -> Expected:
     from aicr.artifacts import signing
+    from aicr.artifacts.signers import Expected
     from aicr.artifacts.trust import DEFAULT_ISSUER, check_identity_regexp
-    from aicr.validate.evidence.signer import Trust
 
     pattern = arguments.certificate_identity_regexp
     issuer = arguments.certificate_oidc_issuer
@@ -146,7 +148,7 @@ def _trust(arguments: argparse.Namespace) -> Trust:
         )
     if pattern is not None:
         check_identity_regexp(pattern)
-    return Trust(
+    return Expected(
         key=None if arguments.key is None else signing.load_public_key(arguments.key),
         identity_regexp=pattern or "",
         issuer=issuer or (DEFAULT_ISSUER if pattern else ""),
@@ -155,6 +157,8 @@ def _trust(arguments: argparse.Namespace) -> Trust:
 
 
 def _text(report: Report) -> str:
+    from aicr.cli.formats import one_line
+
     lines = [f"evidence:   {report.source}"]
     claims = report.claims
     if claims is not None:
@@ -189,4 +193,5 @@ def _text(report: Report) -> str:
         "invalid": f"FAILED at {report.failed_step}",
     }
     lines.append(f"verify: {verdicts[report.result]}")
-    return "\n".join(lines) + "\n"
+    # Names and words in evidence are a stranger's: none may look like a line of ours.
+    return "".join(f"{one_line(line)}\n" for line in lines)

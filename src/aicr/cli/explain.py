@@ -25,12 +25,15 @@ examples:
   aicr explain --service eks --accelerator h100 --intent training --os ubuntu \\
       gpu-operator:driver.enabled
   aicr explain --service eks --intent training constraints.K8s.server.version
-  aicr explain --service eks --intent training deploymentOrder.gpu-operator.cert-manager
-  aicr explain --service gke --os cos components.gpu-operator.values --format json
+  aicr explain --service eks \\
+      --intent training deploymentOrder.gpu-operator.cert-manager
+  aicr explain --service gke --os cos components.gpu-operator.values \\
+      --format json
 
-Selectors: components.NAME.values.PATH (or NAME:PATH), components.NAME.FIELD, constraints.NAME,
-deploymentOrder[.NAME[.OTHER]], validation.PHASE, criteria, overlays[.NAME],
-metadata.appliedOverlays, metadata.excludedOverlays. Without one: a summary of the recipe.
+Selectors: components.NAME.values.PATH (or NAME:PATH), components.NAME.FIELD,
+constraints.NAME, deploymentOrder[.NAME[.OTHER]], validation.PHASE, criteria,
+overlays[.NAME], metadata.appliedOverlays, metadata.excludedOverlays. Without
+one: a summary of the recipe.
 """
 
 
@@ -88,9 +91,10 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
     if chosen == "json":
         console.write(render(explanation, "json"))
     else:
-        from aicr.cli.explain_text import draw, wants_colour
+        from aicr.cli.explain_text import draw, wants_colour, width_of
 
-        console.write(draw(explanation, colour=wants_colour(console.out)))
+        out = console.out
+        console.write(draw(explanation, colour=wants_colour(out), width=width_of(out)))
     return 0
 
 

@@ -1,5 +1,8 @@
 """Explanations drawn for people: aligned columns, the layer in force marked, colour on a terminal only.
 
+Where a table is wider than the terminal, its rows are broken between columns. What goes to a file or a
+pipe has one line a row.
+
 Takes the documents of ``aicr.recipe.explain`` and returns text; it decides nothing about recipes.
 """
 
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
 #: Most rows of one table; JSON always has all.
 LIMIT: Final = 60
 _LONGEST: Final = 56
+#: Columns by which the second line of a broken row is set in.
+_SET_IN: Final = 8
 
 _BOLD: Final = "\033[1m"
 _GREEN: Final = "\033[32m"
@@ -37,26 +42,36 @@ def wants_colour(stream: TextIO) -> bool:
     )
 
 
-def draw(explanation: Explanation, *, colour: bool = False) -> str:
-    """An explanation as text that ends in a newline."""
+def width_of(stream: TextIO) -> int:
+    """Columns of a terminal, 0 for any other stream."""
+    if not stream.isatty():
+        return 0
+    import shutil
+
+    return shutil.get_terminal_size().columns
+
+
+def draw(explanation: Explanation, *, colour: bool = False, width: int = 0) -> str:
+    """An explanation as text that ends in a newline; rows wider than *width* are broken; 0 is no limit."""
     parts = []
     if explanation.get("criteria"):
         stated = " ".join(f"{word}={value}" for word, value in explanation["criteria"].items())
         parts.append(f"recipe for {stated}\n")
     if explanation.get("overlays"):
-        parts.append(_overlays(explanation["overlays"], colour))
+        parts.append(_overlays(explanation["overlays"], colour, width))
     if explanation.get("order"):
-        parts.append(_order(explanation, colour))
+        parts.append(_order(explanation, colour, width))
     items = explanation.get("items")
-    if items is not None:
-        about = explanation["about"]
-        parts.append(_item(items[0], colour) if len(items) == 1 else _items(items, about, colour))
+    if items is not None and len(items) == 1:
+        parts.append(_item(items[0], colour, width))
+    elif items is not None:
+        parts.append(_items(items, explanation["about"], colour, width))
     if explanation.get("notes"):
         parts.append("".join(f"{_clean(note)}\n" for note in explanation["notes"]))
     return "\n".join(parts)
 
 
-def _item(item: Item, colour: bool) -> str:
+def _item(item: Item, colour: bool, width: int) -> str:
     """One thing: the value, then every layer, lowest first."""
     selector = _clean(item["selector"])
     value = f" = {_value(item['value'])}" if "value" in item else " is deleted"
@@ -70,7 +85,7 @@ def _item(item: Item, colour: bool) -> str:
         )
         for step in item["steps"]
     ]
-    for step, line in zip(item["steps"], _aligned(rows), strict=True):
+    for step, line in zip(item["steps"], _aligned(rows, width), strict=True):
         lines.append(_paint(line, _GREEN if step["inForce"] else "", colour))
         if "namedBy" in step:
             by = step["namedBy"]
@@ -79,7 +94,7 @@ def _item(item: Item, colour: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _items(items: Sequence[Item], about: str, colour: bool) -> str:
+def _items(items: Sequence[Item], about: str, colour: bool, width: int) -> str:
     """Several things: a line each with the layer in force."""
     if not items:
         return "nothing\n"
@@ -98,7 +113,8 @@ def _items(items: Sequence[Item], about: str, colour: bool) -> str:
             )
         )
     head = f"{_clean(prefix.rstrip('.'))}: {len(items)} entries"
-    text = "\n".join([_paint(head, _BOLD, colour), "", *("  " + row for row in _aligned(rows))])
+    lines = _aligned(rows, width, margin=2)
+    text = "\n".join([_paint(head, _BOLD, colour), "", *lines])
     if len(items) > LIMIT:
         text += f"\n  … and {len(items) - LIMIT} more: narrow the selector, or take --format json"
     return text + "\n"
@@ -147,7 +163,7 @@ def _said(step: Step) -> str:
     return words.get(step["action"], value)
 
 
-def _overlays(rows: Sequence[OverlayRow], colour: bool) -> str:
+def _overlays(rows: Sequence[OverlayRow], colour: bool, width: int) -> str:
     lines = []
     table = [
         tuple(
@@ -158,7 +174,7 @@ def _overlays(rows: Sequence[OverlayRow], colour: bool) -> str:
         )
         for row in rows
     ]
-    for row, line in zip(rows, _aligned(table), strict=True):
+    for row, line in zip(rows, _aligned(table, width), strict=True):
         lines.append(_paint(line, _GREEN if row["state"] == "applied" else "", colour))
         for failure in row.get("failures") or ():
             lines.append(
@@ -167,7 +183,7 @@ def _overlays(rows: Sequence[OverlayRow], colour: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _order(explanation: Explanation, colour: bool) -> str:
+def _order(explanation: Explanation, colour: bool, width: int) -> str:
     rows = [
         (
             f"{row['position']:>3}.",
@@ -177,7 +193,7 @@ def _order(explanation: Explanation, colour: bool) -> str:
         )
         for row in explanation["order"]
     ]
-    lines = [_paint(line, _BOLD, colour) for line in _aligned(rows)]
+    lines = [_paint(line, _BOLD, colour) for line in _aligned(rows, width)]
     edges = [
         (
             _clean(f"{edge['component']} -> {edge['dependsOn']}"),
@@ -187,19 +203,45 @@ def _order(explanation: Explanation, colour: bool) -> str:
         for edge in explanation.get("edges") or ()
     ]
     if edges:
-        lines += ["", *("  " + line for line in _aligned(edges))]
+        lines += ["", *_aligned(edges, width, margin=2)]
     return "\n".join(lines) + "\n"
 
 
-def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Rows with their columns lined up; the last column is as long as it is."""
+def _aligned(rows: Sequence[tuple[str, ...]], width: int, margin: int = 0) -> list[str]:
+    """Rows with their columns lined up, each on one line or, where they are too wide, on several.
+
+    The columns that fit are lined up; the cells of the others follow on lines that are set in.
+    """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    fitting, used = 0, margin
+    for room in widths:
+        needed = used + room + (2 if used > margin and room else 0)
+        if width and needed > width and used > margin + len(_MARK):
+            break
+        fitting, used = fitting + 1, needed
     return [
-        "  ".join(
-            cell.ljust(width) for cell, width in zip(row, widths, strict=True) if width
-        ).rstrip()
+        "\n".join(
+            [_lined_up(row, widths[:fitting], margin), *_set_in(row[fitting:], width, margin)]
+        )
         for row in rows
     ]
+
+
+def _lined_up(row: tuple[str, ...], widths: Sequence[int], margin: int) -> str:
+    cells = (cell.ljust(room) for cell, room in zip(row, widths, strict=False) if room)
+    return f"{' ' * margin}{'  '.join(cells)}".rstrip()
+
+
+def _set_in(cells: Sequence[str], width: int, margin: int) -> list[str]:
+    """Cells on lines of at most *width*, as many as fit on each; one that is longer has a line."""
+    place = " " * (margin + _SET_IN)
+    lines: list[str] = []
+    for cell in filter(None, cells):
+        if lines and len(lines[-1]) + 2 + len(cell) <= width:
+            lines[-1] += f"  {cell}"
+        else:
+            lines.append(place + cell)
+    return lines
 
 
 def _value(value: Any) -> str:

@@ -43,6 +43,19 @@ def render(document: Any, chosen: str) -> str:
     return dump(document)
 
 
+def one_line(text: str) -> str:
+    """*text* on one line of printable signs, for reports that quote names and words of a stranger.
+
+    A file can be called anything, also ``x``, a line feed and ``verify: PASSED``.
+
+    >>> one_line("x\\nverify: PASSED")
+    'x\\\\nverify: PASSED'
+    """
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+
+
 def _table(document: Any) -> str:
     rows = sorted(_flatten(document, ""))
     width = max([5, *(len(name) for name, _ in rows)])

@@ -29,11 +29,14 @@ _IN_POD: Final = "KUBERNETES_SERVICE_HOST"
 _EXAMPLES = """\
 examples:
   aicr gate --bundle /bundle --namespace gpu-operator
-  aicr gate --bundle checks --max-wait 10m --stability-window 1m --kubeconfig demo.kubeconfig
+  aicr gate --bundle checks --max-wait 10m --stability-window 1m \\
+      --kubeconfig demo.kubeconfig
 
-Every *.yaml of the folder is the test of one component, named as the file. All are evaluated, each for at
-most --timeout; after --poll-interval again. The gate opens when all have passed for --stability-window,
-and gives up after --max-wait. A component that fails and one whose state is Unknown hold it alike.
+Every *.yaml of the folder is the test of one component, named as the file. All
+are evaluated, each for at most --timeout; after --poll-interval again. The
+gate opens when all have passed for --stability-window, and gives up after
+--max-wait. A component that fails and one whose state is Unknown hold it
+alike.
 
 For this command exit status 8 means that the gate did not open in time.
 """

@@ -23,13 +23,15 @@ examples:
   aicr lint
   aicr lint ./my-recipes
   aicr lint ./my-recipes --strict --ignore unused-file
-  aicr lint ./my-recipes --rule constraint-path,constraint-expression --format json
+  aicr lint ./my-recipes --rule constraint-path,constraint-expression \\
+      --format json
   aicr lint ./whole-catalogue --alone
 
 A warning that is meant is allowed in the file, on its line or the one above:
   # aicr-lint: allow unused-file (the next release needs it)
 
-For this command exit status 8 means that errors were found, or with --strict warnings.
+For this command exit status 8 means that errors were found, or with --strict
+warnings.
 """
 
 

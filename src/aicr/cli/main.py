@@ -14,7 +14,7 @@ from aicr.errors import CANCELED, INTERNAL, AicrError, invalid, nearest
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Final, NoReturn
+    from typing import Any, Final, NoReturn
 
 #: Command -> (module, one line for the overview).
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
@@ -199,8 +199,10 @@ def _as_bug(error: Exception) -> AicrError:
     trace = error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
-        name = code.co_filename.replace("\\", "/").rpartition("/aicr/")[2]
-        place = f"aicr/{name}:{trace.tb_lineno}"
+        _, ours, name = code.co_filename.replace("\\", "/").rpartition("/aicr/")
+        if ours:
+            # The last of our own lines: what a library did below it says less.
+            place = f"aicr/{name}:{trace.tb_lineno}"
         trace = trace.tb_next
     return AicrError(
         INTERNAL,
@@ -257,6 +259,19 @@ def _end_on_signals() -> None:
             _signal.signal(taken, pass_over)
         raise KeyboardInterrupt if number == _signal.SIGINT else SystemExit(128 + number)
 
+    def thrown_away(found: Any) -> None:
+        # The interpreter drops what is raised in some of its callbacks, such as those of import locks.
+        # There the signal would count for nothing, and the next one too: ask again, a moment later.
+        if isinstance(found.exc_value, (KeyboardInterrupt, SystemExit)):
+            number = _signal.SIGINT
+            if isinstance(found.exc_value, SystemExit):
+                number = _signal.SIGTERM
+            _signal.signal(_signal.SIGALRM, lambda *_: unwind(number, None))
+            _signal.setitimer(_signal.ITIMER_REAL, 0.001)
+        else:
+            sys.__unraisablehook__(found)
+
     for number in (_signal.SIGINT, _signal.SIGTERM):
         if _signal.getsignal(number) in (_signal.SIG_DFL, _signal.default_int_handler):
             _signal.signal(number, unwind)
+            sys.unraisablehook = thrown_away

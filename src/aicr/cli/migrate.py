@@ -33,11 +33,13 @@ examples:
   aicr migrate my-recipes snapshot.yaml --write
   aicr migrate my-recipes --check
 
-Rewritten is the header alone: apiVersion aicr.nvidia.com/v1alpha1, an absent or empty one, and kind
-Recipe. What a retired apiVersion needs is said, and left to you, as are components with a new name.
-In a folder every .yaml, .yml and .json file is looked at; files of other products are left alone.
+Rewritten is the header alone: apiVersion aicr.nvidia.com/v1alpha1, an absent
+or empty one, and kind Recipe. What a retired apiVersion needs is said, and
+left to you, as are components with a new name. In a folder every .yaml, .yml
+and .json file is looked at; files of other products are left alone.
 
-For this command exit status 8 means that something would change, or is left for you to change.
+For this command exit status 8 means that something would change, or is left
+for you to change.
 """
 
 _COLOURS: Final = {"+": "\033[32m", "-": "\033[31m", "@": "\033[36m"}
@@ -188,7 +190,7 @@ def _walk(folder: str) -> Iterator[str]:
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except FileNotFoundError:
-        raise not_found(f"no such folder: {folder}") from None
+        raise not_found(f"no such folder: {folder}", hint="check the path") from None
     except OSError as error:
         raise invalid(f"cannot read folder {folder}: {error.strerror}") from None
     for entry in entries:

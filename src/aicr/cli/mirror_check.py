@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aicr.cli import bill_source
 from aicr.cli.arguments import Parser
-from aicr.cli.formats import check_format, render
+from aicr.cli.formats import check_format, one_line, render
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,9 +21,10 @@ examples:
   aicr mirror check ./bundle --mirror mirror.local/gpu
   aicr mirror check ./bundle --format json
 
-Reports images outside of the mirror, images without a fixed tag, pods that download something when
-they start, and charts that could not be looked into. Without --mirror, where images are is not
-judged. For this command exit status 8 means that something was found.
+Reports images outside of the mirror, images without a fixed tag, pods that
+download something when they start, and charts that could not be looked into.
+Without --mirror, where images are is not judged. For this command exit status
+8 means that something was found.
 """
 
 
@@ -52,6 +53,6 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
         console.write(render({"images": len(bom.images), "findings": found}, "json"))
     else:
         for line in found:
-            console.write(f"{line}\n")
+            console.write(f"{one_line(line)}\n")
     console.say(f"mirror check: {len(found)} findings, {len(bom.images)} images")
     return FOUND if found else 0

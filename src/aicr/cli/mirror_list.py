@@ -19,8 +19,8 @@ examples:
   aicr recipe --service eks --accelerator h100 --intent training --os ubuntu |
       aicr mirror list -r - --format json
 
-A chart that is not in the bundle is not rendered; what that hides is a warning on stderr. Bundle
-with --vendor-charts for a list that is whole.
+A chart that is not in the bundle is not rendered; what that hides is a warning
+on stderr. Bundle with --vendor-charts for a list that is whole.
 """
 
 

@@ -20,9 +20,10 @@ examples:
   aicr mirror rewrite -r recipe.yaml --mirror mirror.local/gpu > overrides.txt
   aicr bundle -r recipe.yaml -o bundle $(cat overrides.txt)
 
-Prints one --set=COMPONENT:PATH=VALUE a line. Tags and digests stay, and what lies in the mirror
-already is left alone. Images that only a chart's own defaults name are not in the values, and text
-inside of arguments is never changed; both are listed, and make the status 8.
+Prints one --set=COMPONENT:PATH=VALUE a line. Tags and digests stay, and what
+lies in the mirror already is left alone. Images that only a chart's own
+defaults name are not in the values, and text inside of arguments is never
+changed; both are listed, and make the status 8.
 """
 
 
@@ -47,7 +48,10 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
 
     for flag in ("recipe", "mirror"):
         if getattr(arguments, flag) is None:
-            raise invalid(f"flag --{flag} is required", hint="see aicr mirror rewrite --help")
+            raise invalid(
+                f"flag --{flag} is required",
+                hint="aicr mirror rewrite -r recipe.yaml --mirror mirror.local/gpu",
+            )
     mirror = airgap.check_mirror(arguments.mirror)
     bundle = bill_source.made_bundle(arguments, console)
     images, left, lines = {}, [], []

@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 _EXAMPLES = """\
 examples:
   aicr preflight config check config.yaml
-  kubectl -n nvsentinel get configmap preflight -o jsonpath='{.data.config\\.yaml}' \\
-    | aicr preflight config check -
+  kubectl -n nvsentinel get configmap preflight \\
+      -o jsonpath='{.data.config\\.yaml}' | aicr preflight config check -
 
-The messages are those with which the webhook would end. For this command exit status 8 means that the
-file works and has entries without effect, or that are probably not meant; --no-warnings turns it off.
+The messages are those with which the webhook would end. For this command exit
+status 8 means that the file works and has entries without effect, or that are
+probably not meant; --no-warnings turns it off.
 """
 #: Status of a run that found something (decision 46).
 FOUND = 8

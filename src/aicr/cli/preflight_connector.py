@@ -21,8 +21,8 @@ examples:
   aicr preflight connector --print --socket /tmp/connector.sock --format json
   aicr preflight connector --print --socket /tmp/connector.sock --count 1
 
-It stores nothing and acts on nothing: no node is cordoned. Ctrl-C ends it. The token that comes with an
-event is never printed, only whether there was one.
+It stores nothing and acts on nothing: no node is cordoned. Ctrl-C ends it. The
+token that comes with an event is never printed, only whether there was one.
 """
 
 

@@ -18,8 +18,9 @@ examples:
   aicr preflight explain -f pod.yaml
   aicr preflight explain -f job.yaml --config config.yaml --format json
 
-Says which checks the pod gets and in which order, what it is left without and why, which gang it is in,
-and how many GPUs are reserved for it without and with the checks. It asks no cluster.
+Says which checks the pod gets and in which order, what it is left without and
+why, which gang it is in, and how many GPUs are reserved for it without and
+with the checks. It asks no cluster.
 """
 _RESULTS = {
     "injected": "gets checks",

@@ -23,12 +23,13 @@ examples:
   aicr preflight gangs --gang volcano-team-a-train --format yaml
   aicr preflight gangs --discovery volcano
 
-states: complete; forming, members are waited for; unsized, the group does not say how many there must
-be (is its PodGroup there?); losing, a member of a complete gang is dead; empty, nobody is alive.
+states: complete; forming, members are waited for; unsized, the group does not
+say how many there must be (is its PodGroup there?); losing, a member of a
+complete gang is dead; empty, nobody is alive.
 
---watch prints a line for each gang that changes, until Ctrl-C; with --format json a document a line.
---discovery prints the gangDiscovery block for a scheduler and asks no cluster: kubernetes, volcano,
-osmo-with-kai or run-ai.
+--watch prints a line for each gang that changes, until Ctrl-C; with --format
+json a document a line. --discovery prints the gangDiscovery block for a
+scheduler and asks no cluster: kubernetes, volcano, osmo-with-kai or run-ai.
 """
 
 

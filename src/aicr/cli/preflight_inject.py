@@ -17,11 +17,12 @@ _EXAMPLES = """\
 examples:
   aicr preflight inject -f pod.yaml
   aicr preflight inject -f job.yaml --show patch --format json
-  kubectl get pod train-0 -o yaml | aicr preflight inject -f - --config config.yaml
+  kubectl get pod train-0 -o yaml | aicr preflight inject -f - \\
+      --config config.yaml
 
-The file holds a pod, or a workload that makes pods; ResourceClaims and ResourceClaimTemplates may stand
-beside it. Without --config the defaults of the chart apply. A pod that the webhook would refuse is an
-error here.
+The file holds a pod, or a workload that makes pods; ResourceClaims and
+ResourceClaimTemplates may stand beside it. Without --config the defaults of
+the chart apply. A pod that the webhook would refuse is an error here.
 """
 
 

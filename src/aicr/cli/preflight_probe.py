@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aicr.cli.arguments import Parser
-from aicr.errors import INTERNAL, INVALID_REQUEST, SERVICE_UNAVAILABLE, AicrError, invalid
+from aicr.errors import INTERNAL, SERVICE_UNAVAILABLE, AicrError, invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,9 +19,10 @@ examples:
   aicr preflight probe https://preflight.nvsentinel.svc:443 --ca-file ca.crt
   helm test preflight --namespace nvsentinel
 
-Sends a dry-run review of a pod without GPUs, which a healthy webhook admits unchanged, over a connection
-whose certificate must be good for the name in the address. Exit status: 0 it does; 8 it answers wrongly;
-6 it cannot be reached or trusted.
+Sends a dry-run review of a pod without GPUs, which a healthy webhook admits
+unchanged, over a connection whose certificate must be good for the name in the
+address. Exit status: 0 it does; 8 it answers wrongly; 6 it cannot be reached
+or trusted.
 """
 
 
@@ -40,7 +41,8 @@ def parser() -> Parser:
 
 def execute(arguments: argparse.Namespace, console: Console) -> int:
     """Ask once; the exit status says what came back."""
-    address = arguments.address.rstrip("/")
+    # The path is ours to add; who copies it from a webhook configuration brings it along.
+    address = arguments.address.rstrip("/").removesuffix("/mutate")
     if not address.startswith("https://"):
         raise invalid(
             f"{arguments.address!r} is no https address",
@@ -105,9 +107,16 @@ def _ask(url: str, authority: str | None, seconds: int) -> Any:
 
     try:
         trust = ssl.create_default_context(cafile=authority)
+    except FileNotFoundError:
+        raise invalid(
+            f"there is no file {authority}", where="--ca-file", hint="check the path"
+        ) from None
     except OSError as error:
-        raise AicrError(
-            INVALID_REQUEST, f"cannot read {authority}: {error}", where="--ca-file"
+        # ssl.SSLError is one: a file that holds no certificate.
+        raise invalid(
+            f"cannot read {authority}: {error.strerror or error}",
+            where="--ca-file",
+            hint="it must be a readable PEM file; in the cluster it is ca.crt of the webhook's Secret",
         ) from error
     request = urllib.request.Request(
         url, json.dumps(review()).encode(), {"Content-Type": "application/json"}, method="POST"

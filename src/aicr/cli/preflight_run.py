@@ -61,18 +61,23 @@ examples:
   aicr preflight run dcgm-diag --hostengine localhost:5555 --level 1
   aicr preflight run nccl-loopback --threshold 15
   aicr preflight run nccl-allreduce --sizes 1G
-  aicr preflight run nccl-allreduce --gang-dir ./gang --pod w-1 --gang-timeout 60
-  aicr preflight run nccl-loopback --socket /tmp/connector.sock --node node-1 --format json
+  aicr preflight run nccl-allreduce --gang-dir ./gang --pod w-1 \\
+      --gang-timeout 60
+  aicr preflight run nccl-loopback --socket /tmp/connector.sock --node node-1 \\
+      --format json
 
-nccl-allreduce runs over the GPUs of this machine, or, with --gang-dir and --pod, as that member of the gang
-whose ConfigMap is in the folder: start it on each machine. It needs torch.
+nccl-allreduce runs over the GPUs of this machine, or, with --gang-dir and
+--pod, as that member of the gang whose ConfigMap is in the folder: start it on
+each machine. It needs torch.
 
-The variables of the check's container hold here as well; a flag goes before its variable. Without
---socket no event is sent, and what would be sent is shown. With it, events are sent as well, and a node
-may be cordoned: try it with `aicr preflight connector --print` first.
+The variables of the check's container hold here as well; a flag goes before
+its variable. Without --socket no event is sent, and what would be sent is
+shown. With it, events are sent as well, and a node may be cordoned: try it
+with `aicr preflight connector --print` first.
 
-For this command exit status 0 means that nothing needs action, 8 that something was found, and 6 that
-nothing could be tested or an event was not sent. The code that the container would exit with is shown.
+For this command exit status 0 means that nothing needs action, 8 that
+something was found, and 6 that nothing could be tested or an event was not
+sent. The code that the container would exit with is shown.
 """
 
 
@@ -206,6 +211,11 @@ def _environment(check: str, arguments: argparse.Namespace) -> dict[str, str]:
         value = getattr(arguments, flag)
         if value is not None:
             environ[variable] = value
+    if arguments.strategy is not None:
+        from aicr.preflight.health.events import check_strategy
+
+        # Checks look at it when they come to report, which not every run does.
+        check_strategy(arguments.strategy)
     environ.setdefault("NODE_NAME", os.uname().nodename)
     return environ
 

@@ -15,11 +15,13 @@ if TYPE_CHECKING:
 _EXAMPLES = """\
 examples:
   aicr preflight serve
-  aicr preflight serve --port 9443 --cert-dir ./certs --config config.yaml --metrics-port 0
+  aicr preflight serve --port 9443 --cert-dir ./certs --config config.yaml \\
+      --metrics-port 0
 
-Serves POST /mutate, /healthz and /readyz over HTTPS and /metrics on a port of its own; logs JSON to
-stderr. A failure at the start is one line "Fatal error" and exit status 1. On SIGTERM it goes on answering
-for --drain-seconds, then answers what has arrived, and ends with status 0. With gang coordination and
+Serves POST /mutate, /healthz and /readyz over HTTPS and /metrics on a port of
+its own; logs JSON to stderr. A failure at the start is one line "Fatal error"
+and exit status 1. On SIGTERM it goes on answering for --drain-seconds, then
+answers what has arrived, and ends with status 0. With gang coordination and
 gpuDraEnabled off it never talks to a cluster.
 """
 

@@ -21,9 +21,10 @@ examples:
   aicr preflight thresholds --check nccl-allreduce --fabric efa
   aicr preflight thresholds --format json
 
-"suggested" is a rule of ours, 85 % of the lowest figure on record; it is printed and never applied. A
-check uses BW_THRESHOLD_GBPS, or an entry of BW_THRESHOLDS_GBPS (efa=300,mnnvl/gb200=500) that fits.
-A fabric or GPU that is not listed has no figure on record: measure a node that you trust.
+"suggested" is a rule of ours, 85 % of the lowest figure on record; it is
+printed and never applied. A check uses BW_THRESHOLD_GBPS, or an entry of
+BW_THRESHOLDS_GBPS (efa=300,mnnvl/gb200=500) that fits. A fabric or GPU that is
+not listed has no figure on record: measure a node that you trust.
 """
 
 

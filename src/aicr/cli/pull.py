@@ -17,8 +17,8 @@ examples:
   aicr pull oci://registry.example/gpu/bundle@sha256:… -o bundle
   aicr pull oci://localhost:5000/bundle:v1 -o bundle --plain-http
 
-What arrives is held against its digest and against its own checksums.txt before anything is written.
-Who made it is a question for aicr verify.
+What arrives is held against its digest and against its own checksums.txt
+before anything is written. Who made it is a question for aicr verify.
 """
 
 

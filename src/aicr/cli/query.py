@@ -22,7 +22,8 @@ _EXAMPLES = """\
 examples:
   aicr query --service eks --accelerator h100 --intent training --os ubuntu \\
       --selector components.gpu-operator.version
-  aicr query --service eks --intent training --selector deploymentOrder --format json
+  aicr query --service eks --intent training --selector deploymentOrder \\
+      --format json
   aicr query --criteria criteria.yaml --selector components.gpu-operator.values
 """
 

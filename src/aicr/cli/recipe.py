@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 _KEY = "recipe.yaml"
 _EXAMPLES = """\
 examples:
-  aicr recipe --service eks --accelerator h100 --intent training --os ubuntu --platform kubeflow
+  aicr recipe --service eks --accelerator h100 --intent training --os ubuntu \\
+      --platform kubeflow
   aicr recipe --criteria criteria.yaml --os cos -o recipe.yaml
   aicr recipe --snapshot snapshot.yaml --intent inference
   aicr recipe --service eks --intent training --data ./my-recipes --format json
-  aicr recipe --service eks --accelerator h100 --intent training --graph svg -o recipe.svg
+  aicr recipe --service eks --accelerator h100 --intent training --graph svg \\
+      -o recipe.svg
 
 What the catalogue has: aicr recipe list
 """

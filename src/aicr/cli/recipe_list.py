@@ -26,9 +26,10 @@ examples:
   aicr recipe list --accelerator h100 --format json
   aicr recipe list --data ./my-recipes --no-health
 
-A filter keeps the overlays that state that very word. STATUS tells what `aicr recipe` with the criteria
-of the row does: ok; needs-flags: it works once a flag is given; refused, with the reason below the table.
-COVERAGE counts the checks of the phases readiness, deployment, performance, conformance.
+A filter keeps the overlays that state that very word. STATUS tells what `aicr
+recipe` with the criteria of the row does: ok; needs-flags: it works once a
+flag is given; refused, with the reason below the table. COVERAGE counts the
+checks of the phases readiness, deployment, performance, conformance.
 """
 
 _BOLD: Final = "\033[1m"
@@ -184,4 +185,5 @@ def _summary(rows: list[Row], filters: dict[str, str]) -> str:
     said = ", ".join(f"{counts[status]} {status}" for status in _COLOURS if status in counts)
     asked = " ".join(f"{field}={word}" for field, word in filters.items())
     about = f" with {asked}" if asked else ""
-    return f"{len(rows)} overlays{about}" + (f": {said}" if said else "")
+    overlays = f"{len(rows)} overlay{'' if len(rows) == 1 else 's'}"
+    return f"{overlays}{about}" + (f": {said}" if said else "")

@@ -39,16 +39,20 @@ _AGENT: Final = {
 _EXAMPLES = """\
 examples:
   aicr snapshot -o snapshot.yaml
-  aicr snapshot --agent --node-selector nvidia.com/gpu.present=true -o snapshot.yaml
-  aicr snapshot --agent --namespace gpu-operator -o cm://gpu-operator/aicr-snapshot
+  aicr snapshot --agent --node-selector nvidia.com/gpu.present=true \\
+      -o snapshot.yaml
+  aicr snapshot --agent --namespace gpu-operator \\
+      -o cm://gpu-operator/aicr-snapshot
   aicr snapshot --agent --aks-gpu-pools pools.json -o snapshot.yaml
 
-Without --agent this machine is measured, and the cluster that it is a node of. With --agent a Job on a
-node of the cluster does it, and is removed afterwards. Flags of the agent ask for it as well.
+Without --agent this machine is measured, and the cluster that it is a node of.
+With --agent a Job on a node of the cluster does it, and is removed afterwards.
+Flags of the agent ask for it as well.
 
-What could not be told is listed on stderr and under notCollected in the snapshot. A snapshot without the
-operating system's release, the server's version, the node or the node list is refused unless --partial
-is given. docs/snapshot.md has all readings.
+What could not be told is listed on stderr and under notCollected in the
+snapshot. A snapshot without the operating system's release, the server's
+version, the node or the node list is refused unless --partial is given.
+docs/snapshot.md has all readings.
 """
 
 

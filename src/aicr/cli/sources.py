@@ -19,10 +19,16 @@ if TYPE_CHECKING:
 
 #: Largest input that is read, in bytes: a snapshot of 20,000 nodes has about 60 MiB.
 MAX_INPUT_BYTES: Final = 512 * 1024 * 1024
+#: The same for documents that people write, which stay small: a larger one is another file, and reading
+#: it with its places would take minutes.
+MAX_DOCUMENT_BYTES: Final = {
+    "criteria file": 1 << 20,
+    "config file": 1 << 20,
+    "recipe file": 16 << 20,
+    "values file": 16 << 20,
+}
 #: Documents that may be in a ConfigMap, and the key that they have there.
 IN_CONFIG_MAPS: Final = {"recipe file": "recipe.yaml", "snapshot file": "snapshot.yaml"}
-#: Seconds to wait for an http(s) source to answer.
-HTTP_TIMEOUT: Final = 30
 
 
 def read_input(source: str, *, what: str, kubeconfig: str = "") -> str:
@@ -52,9 +58,9 @@ def read_input(source: str, *, what: str, kubeconfig: str = "") -> str:
         raise invalid(f"{what}: the name is empty", hint="name a file, or - for standard input")
     else:
         content = _read_file(source, what)
-    if len(content) > MAX_INPUT_BYTES:
+    if len(content) > _limit(what):
         raise invalid(
-            f"{what} {source} is larger than {MAX_INPUT_BYTES} bytes", hint="is it the right file?"
+            f"{what} {source} is larger than {_limit(what)} bytes", hint="is it the right file?"
         )
     from aicr.yamlio import decode
 
@@ -64,13 +70,17 @@ def read_input(source: str, *, what: str, kubeconfig: str = "") -> str:
         raise invalid(f"{what} {source} is not UTF-8 text") from error
 
 
+def _limit(what: str) -> int:
+    return MAX_DOCUMENT_BYTES.get(what, MAX_INPUT_BYTES)
+
+
 def _read_stdin(what: str) -> bytes:
     if sys.stdin is None:
         raise invalid(f"{what}: standard input is closed", hint="name a file instead of -")
     if sys.stdin.isatty():
         sys.stderr.write(f"reading the {what} from this terminal; end it with Ctrl-D\n")
     try:
-        return sys.stdin.buffer.read(MAX_INPUT_BYTES + 1)
+        return sys.stdin.buffer.read(_limit(what) + 1)
     except OSError as error:
         raise invalid(f"cannot read the {what} from standard input: {error.strerror}") from None
 
@@ -78,7 +88,7 @@ def _read_stdin(what: str) -> bytes:
 def _read_file(path: str, what: str) -> bytes:
     try:
         with open(path, "rb") as file:
-            return file.read(MAX_INPUT_BYTES + 1)
+            return file.read(_limit(what) + 1)
     except FileNotFoundError:
         raise not_found(f"{what} not found: {path}", hint=_beside(path)) from None
     except IsADirectoryError:
@@ -111,9 +121,12 @@ def _fetch(address: str, what: str) -> bytes:
     import urllib.error
     import urllib.request
 
+    from aicr.artifacts.times import NetworkTimes
+
+    seconds = NetworkTimes().document
     try:
-        with urllib.request.urlopen(address, timeout=HTTP_TIMEOUT) as answer:
-            content: bytes = answer.read(MAX_INPUT_BYTES + 1)
+        with urllib.request.urlopen(address, timeout=seconds) as answer:
+            content: bytes = answer.read(_limit(what) + 1)
             return content
     except urllib.error.HTTPError as error:
         with error:
@@ -130,7 +143,7 @@ def _fetch(address: str, what: str) -> bytes:
         reason = getattr(error, "reason", error)
         if isinstance(reason, TimeoutError):
             raise AicrError(
-                TIMEOUT, f"{what} {address}: no answer in {HTTP_TIMEOUT} s", hint="try again"
+                TIMEOUT, f"{what} {address}: no answer in {seconds:g} s", hint="try again"
             ) from None
         raise AicrError(
             SERVICE_UNAVAILABLE,

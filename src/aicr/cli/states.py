@@ -46,20 +46,25 @@ class State:
         self.info: dict[str, Any] = {}
 
 
-def read_state(source: str, catalog: Catalog) -> State:
+def read_state(
+    source: str, catalog: Catalog, *, kubeconfig: str = "", in_config_map: str = RECIPE
+) -> State:
     """The input that *source* names.
 
     Args:
-        source: a folder, a file, ``-`` or an address.
+        source: a folder, a file, ``-``, an address, or ``cm://namespace/name``.
         catalog: what a recipe is read against.
+        kubeconfig: which cluster a ConfigMap is in; "" for the one that applies here.
+        in_config_map: what is looked for in a ConfigMap of several keys: recipe or snapshot.
 
     Raises:
         AicrError: NOT_FOUND for something that is not there, INVALID_REQUEST for a folder that is no
             bundle, another kind of document, and what the readers refuse.
     """
     if os.path.isdir(source):
-        return _bundle(source)
-    text = read_input(source, what="input")
+        return _bundle(source, catalog)
+    what = f"{in_config_map} file" if source.startswith("cm://") else "input"
+    text = read_input(source, what=what, kubeconfig=kubeconfig)
     kind = _kind(text, source)
     if kind == "Snapshot":
         from aicr.snapshot import document
@@ -106,21 +111,24 @@ def read_folder(folder: str) -> dict[str, bytes]:
     return found
 
 
-def _bundle(folder: str) -> State:
+def _bundle(folder: str, catalog: Catalog) -> State:
     from aicr.bundle import info
-    from aicr.yamlio import decode, read_fast
+    from aicr.recipe.document import load_recipe
+    from aicr.yamlio import decode
 
-    files = read_folder(folder)
+    # Before anything is read: a folder that is something else may be large.
     for needed in (info.BUNDLE_INFO, info.RECIPE):
-        if needed not in files:
+        if not os.path.isfile(os.path.join(folder, needed)):
             raise not_found(
                 f"{folder} is no bundle: it has no {needed}",
                 where=folder,
                 hint="name the folder that aicr bundle wrote, or a recipe file",
             )
+    files = read_folder(folder)
     source = os.path.join(folder, info.RECIPE)
-    document = read_fast(decode(files[info.RECIPE], source=source), source=source, mode="v3")
-    state = State(BUNDLE, folder, document, _unverified(folder))
+    # Read as any recipe file is: what is wrong with it has a place, and is no finding.
+    recipe = load_recipe(decode(files[info.RECIPE], source=source), source, catalog, mode="v3")
+    state = State(BUNDLE, folder, recipe.document, [*_unverified(folder), *recipe.warnings])
     place = os.path.join(folder, info.BUNDLE_INFO)
     state.info = info.read(decode(files[info.BUNDLE_INFO], source=place), source=place)
     state.files = files

@@ -27,10 +27,12 @@ examples:
   aicr upgrade-check --from recipe-1.0.yaml
   aicr upgrade-check --from recipe-1.0.yaml --deployer argocd --format json
 
-Without --to the criteria of --from are resolved again with this version's catalogue.
+Without --to the criteria of --from are resolved again with this version's
+catalogue.
 
-verdicts: safe was tried; manual needs the steps shown; blocked must not be done; unknown is a way that
-nobody recorded; unversioned has a version that cannot be compared. All but safe need attention.
+verdicts: safe was tried; manual needs the steps shown; blocked must not be
+done; unknown is a way that nobody recorded; unversioned has a version that
+cannot be compared. All but safe need attention.
 
 For this command exit status 8 means that something needs attention.
 """
@@ -59,7 +61,7 @@ def parser() -> Parser:
         action=Once,
         dest="before",
         metavar="FILE|DIR",
-        help="recipe or bundle that runs now",
+        help="recipe, bundle or cm://NAMESPACE/NAME that runs now",
     )
     found.add_argument(
         "--to",
@@ -83,6 +85,12 @@ def parser() -> Parser:
         help="false: exit 0 also when something needs attention (default true)",
     )
     found.once("--data", metavar="DIR", help="directory laid over the built-in catalogue")
+    found.once(
+        "--kubeconfig",
+        "-k",
+        metavar="FILE",
+        help="cluster of a cm://NAMESPACE/NAME (KUBECONFIG)",
+    )
     found.once("--output", "-o", metavar="FILE", help="write to a file")
     found.once("--format", "-t", metavar="NAME", help="table (default), json or yaml")
     return found
@@ -99,12 +107,19 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
     from aicr.cli.catalogs import load_catalog
     from aicr.cli.states import read_state
 
+    if arguments.before == arguments.after == "-":
+        raise invalid(
+            "only one side can come from standard input", hint="name a file for the other"
+        )
     catalog = load_catalog(arguments, console)
-    before = _deployable(read_state(arguments.before, catalog), "--from", console)
-    if arguments.after is None:
-        after = _today(before, catalog)
-    else:
-        after = _deployable(read_state(arguments.after, catalog), "--to", console)
+
+    def read(source: str, flag: str) -> State:
+        state = read_state(source, catalog, kubeconfig=arguments.kubeconfig or "")
+        return _deployable(state, flag, console)
+
+    before = read(arguments.before, "--from")
+    to = arguments.after
+    after = _today(before, catalog) if to is None else read(to, "--to")
     deployer = _deployer(arguments.deployer, before, after)
     rows = upgrade_paths.compare(
         [ref for ref in before.document["componentRefs"] if is_enabled(ref)],

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from aicr.cli.arguments import Namespace, Once, Switch
+from aicr.cli.arguments import BOOLEANS, Namespace, Once, Switch
 from aicr.errors import invalid, nearest
 
 if TYPE_CHECKING:
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 _DEFAULT_WIDTH: Final = 98
 #: Closes the help of every command (decision 46).
 EXIT_NOTES: Final = """
-exit status: 0 done; 2 the input is wrong; 3 something named was not found; 4 access refused; 5 no
-answer in time; 6 a service is unreachable; 8 the disk or aicr itself failed; 130 Ctrl-C.
+exit status: 0 done; 2 the input is wrong; 3 something named was not found; 4
+access refused; 5 no answer in time; 6 a service is unreachable; 8 the disk or
+aicr itself failed; 130 Ctrl-C.
 """
 
 
@@ -74,6 +75,24 @@ class _Switch(argparse.Action):
         setattr(namespace, self.dest, self.const)
 
 
+class _True(argparse.Action):
+    """A flag without a value: True when given, False when not."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, **{"default": False, **options})
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        """Store that it was given."""
+        namespace.__dict__.setdefault("_given", set()).add(self.dest)
+        setattr(namespace, self.dest, True)
+
+
 class FullParser(argparse.ArgumentParser):
     """An argparse parser that raises AicrError and never abbreviates.
 
@@ -88,6 +107,7 @@ class FullParser(argparse.ArgumentParser):
         super().__init__(**options)
         self.register("action", Once, _Once)
         self.register("action", Switch, _Switch)
+        self.register("action", "store_true", _True)
         self.stream: Writer | None = None
 
     def format_help(self) -> str:
@@ -115,7 +135,11 @@ class FullParser(argparse.ArgumentParser):
                 hint=f"a value that starts with - is written {flag}=-value; {hint}",
             )
         if problem.startswith("ignored explicit argument"):
-            raise invalid(f"flag {flag} takes no value", where=flag, hint=f"write {flag} alone")
+            raise invalid(
+                f"flag {flag} takes no value",
+                where=flag,
+                hint=f"write {flag} alone, or {flag}=false to take it back from the config file",
+            )
         raise invalid(problem, where=flag, hint=hint)
 
     def parse(self, argv: Sequence[str]) -> argparse.Namespace:
@@ -136,9 +160,10 @@ class FullParser(argparse.ArgumentParser):
                     where=flag,
                     hint="leave the other words out, or take another value",
                 )
-        namespace, extra = self.parse_known_args(
-            [_two_dashes(word, known) for word in argv], Namespace()
-        )
+        words, denied = self._booleans([_two_dashes(word, known) for word in argv])
+        namespace, extra = self.parse_known_args(words, Namespace())
+        for dest in denied:
+            setattr(namespace, dest, False)
         if extra:
             word = extra[0]
             if word.startswith("-") and word != "-":
@@ -148,11 +173,43 @@ class FullParser(argparse.ArgumentParser):
                     f"unknown flag {flag}",
                     hint=f"did you mean {near}?" if near else f"see {self.prog} --help",
                 )
-            raise invalid(
-                f"unexpected argument {word!r}",
-                hint=f"{self.prog} takes flags only; see {self.prog} --help",
-            )
+            raise invalid(f"unexpected argument {word!r}", hint=self._no_place_for(word, known))
         return namespace
+
+    def _booleans(self, words: list[str]) -> tuple[list[str], list[str]]:
+        """*words* with ``--switch=true`` and ``--switch=false`` as the bare switch, and the
+        destinations of those that were denied.
+
+        Raises:
+            AicrError: INVALID_REQUEST for a switch that is said and denied.
+        """
+        end = words.index("--") if "--" in words else len(words)
+        found: dict[str, bool] = {}
+        for at, word in enumerate(words[:end]):
+            flag, equals, value = word.partition("=")
+            action = self._option_string_actions.get(flag)
+            switch = isinstance(action, _True) or (
+                isinstance(action, _Switch) and action.const is True
+            )
+            if action is None or not switch or (equals and value not in BOOLEANS):
+                continue
+            said = BOOLEANS[value] if equals else True
+            if found.setdefault(action.dest, said) != said:
+                raise invalid(
+                    f"flag {flag} contradicts an earlier one",
+                    where=flag,
+                    hint="keep one of the two",
+                )
+            words[at] = flag
+        return words, [dest for dest, said in found.items() if not said]
+
+    def _no_place_for(self, word: str, known: list[str]) -> str:
+        """What to write instead of a word that is one too many."""
+        if any(not action.option_strings for action in self._actions):
+            return f"leave it out, or put quotes around a value with blanks; see {self.prog} --help"
+        if "--recipe" in known and word.endswith((".yaml", ".yml", ".json")):
+            return f"{self.prog} takes flags only; did you mean --recipe {word}?"
+        return f"{self.prog} takes flags only; see {self.prog} --help"
 
 
 def full_parser(declared: Parser) -> FullParser:

@@ -30,12 +30,14 @@ examples:
   aicr validate -r recipe.yaml
   aicr validate -r recipe.yaml -s snapshot.yaml --phase deployment
   aicr validate -r recipe.yaml -s snapshot.yaml --no-cluster
-  aicr validate -r recipe.yaml --runner local --parallel 4 -o report.json --report report.html
+  aicr validate -r recipe.yaml --runner local --parallel 4 -o report.json \\
+      --report report.html
 
-Phases run in the order deployment, conformance, performance. The report (CTRF) goes to stdout or
---output, words for people to stderr. Exit status 0 also when every check was skipped, unless
---strict; 8 when a phase failed (not with --fail-on-error=false); 2 when readiness or an input is
-wrong, whatever --fail-on-error says. docs/validate.md has the whole story.
+Phases run in the order deployment, conformance, performance. The report (CTRF)
+goes to stdout or --output, words for people to stderr. Exit status 0 also when
+every check was skipped, unless --strict; 8 when a phase failed (not with
+--fail-on-error=false); 2 when readiness or an input is wrong, whatever
+--fail-on-error says. docs/validate.md has the whole story.
 """
 
 

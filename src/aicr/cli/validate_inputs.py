@@ -185,7 +185,7 @@ async def take_snapshot(
     from aicr.collectors import agent
     from aicr.collectors.agent_options import AgentOptions, default_image
     from aicr.collectors.limits import Limits
-    from aicr.kube.timeouts import factor_of
+    from aicr.values.waiting import factor_of
 
     limits = Limits.from_environment(environ)
     # A factor for tests applies to what a person says as well, as it does to every default.

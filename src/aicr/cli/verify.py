@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aicr.cli.arguments import Once, Parser
-from aicr.cli.formats import check_format, render
+from aicr.cli.formats import check_format, one_line, render
 from aicr.errors import invalid
 
 TYPE_CHECKING = False
@@ -21,14 +21,18 @@ _EXAMPLES = """\
 examples:
   aicr verify ./bundle
   aicr verify ./bundle --key signer.pub
-  aicr verify ./bundle --certificate-identity-regexp '^https://github.com/acme/gpu/' --format json
-  aicr verify ./bundle --min-trust-level verified --cli-version-constraint '>= 0.1.0'
+  aicr verify ./bundle --format json \\
+      --certificate-identity-regexp '^https://github\\.com/acme/gpu/.*'
+  aicr verify ./bundle --min-trust-level verified \\
+      --cli-version-constraint '>= 0.1.0'
 
-Every file of the bundle is compared with checksums.txt, and nothing else may be there. Trust levels,
-lowest first: unknown, unverified (whole, not signed), attested (signed), verified (signed by whom you
-named). Without --min-trust-level the most that the bundle could reach is asked for.
+Every file of the bundle is compared with checksums.txt, and nothing else may
+be there. Trust levels, lowest first: unknown, unverified (whole, not signed),
+attested (signed), verified (signed by whom you named). Without
+--min-trust-level the most that the bundle could reach is asked for.
 
-For this command exit status 8 means that the bundle was judged and is not good enough.
+For this command exit status 8 means that the bundle was judged and is not good
+enough.
 """
 
 
@@ -104,12 +108,25 @@ def _policy(arguments: argparse.Namespace) -> Policy:
             where="--key",
             hint="keep the one that fits how the bundle was signed",
         )
-    for flag in ("require_creator", "cli_version_constraint", "trust_root"):
+    for flag in (
+        "min_trust_level",
+        "require_creator",
+        "cli_version_constraint",
+        "certificate_oidc_issuer",
+        "trust_root",
+    ):
         given = getattr(arguments, flag)
         if given is not None and not given.strip():
             name = f"--{flag.replace('_', '-')}"
             raise invalid(f"{name} is blank", where=name, hint="drop the flag")
     pattern = arguments.certificate_identity_regexp
+    named = (arguments.key, pattern, arguments.require_creator)
+    if arguments.certificate_oidc_issuer is not None and not any(named):
+        raise invalid(
+            "--certificate-oidc-issuer says who must have vouched, but not for whom",
+            where="--certificate-oidc-issuer",
+            hint="name the signer with --certificate-identity-regexp or --require-creator",
+        )
     if pattern is not None:
         from aicr.artifacts.trust import check_identity_regexp
 
@@ -148,4 +165,4 @@ def _text(report: Report, directory: str) -> str:
     lines += [f"  - {problem}" for problem in report.errors]
     lines += [f"  next: {hint}" for hint in report.hints]
     lines.append(f"verify: {'FAILED' if report.errors else 'PASSED'}")
-    return "\n".join(lines) + "\n"
+    return "".join(f"{one_line(line)}\n" for line in lines)

@@ -28,8 +28,6 @@ CONTAINER: Final = "agent"
 #: Where the node's files are in the pod.
 HOST_ROOT: Final = "/host"
 #: Seconds that the Job outlives the caller's patience, so that the caller speaks first.
-DEADLINE_MARGIN: Final = 60
-KEEP_SECONDS: Final = 3600
 #: Label of nodes with a GPU, which the agent goes to if it may go anywhere.
 GPU_NODES: Final = "nvidia.com/gpu.present"
 
@@ -163,9 +161,9 @@ def job(options: AgentOptions, names: Names, run: str) -> Document:
     return {
         **_object("batch/v1", "Job", names.job, options.namespace, run),
         "spec": {
-            "activeDeadlineSeconds": int(options.times.agent) + DEADLINE_MARGIN,
+            "activeDeadlineSeconds": int(options.times.agent) + int(options.times.job_margin),
             "backoffLimit": 0,
-            "ttlSecondsAfterFinished": KEEP_SECONDS,
+            "ttlSecondsAfterFinished": int(options.times.job_ttl),
             "template": {"metadata": {"labels": marks(run)}, "spec": spec},
         },
     }

@@ -128,7 +128,10 @@ def _stuck(pod: Mapping[str, Any], cause: str, message: str) -> AicrError:
     spec = pod.get("spec") or {}
     image = next((str(one.get("image")) for one in spec.get("containers") or []), "")
     if cause == "ErrImageNeverPull" and image.startswith(SIDE_LOADED):
-        hint = "build it from containers/aicr-agent and load it on the nodes, or name another with --image"
+        hint = (
+            "build aicr-agent from containers/Dockerfile and load it on the nodes, or name another "
+            "with --image"
+        )
     elif "Image" in cause:
         hint = "check --image and --image-pull-secret"
     else:

@@ -22,6 +22,7 @@ from typing import Any, Final
 from aicr.catalog.catalog import Catalog
 from aicr.collectors import agent, gpu, permissions
 from aicr.collectors.agent_options import AgentOptions
+from aicr.collectors.limits import Limits
 from aicr.collectors.permissions import Permission, verbs
 from aicr.collectors.ports import Files, Machine, Programs
 from aicr.errors import AicrError, invalid, nearest
@@ -32,8 +33,6 @@ MET: Final = "met"
 NOT_MET: Final = "not met"
 UNKNOWN: Final = "unknown"
 
-#: Seconds for the whole look; an API server that does not answer must not hold it up.
-PATIENCE: Final = 20.0
 
 #: Extra → modules that it brings, of which all are needed.
 EXTRAS: Final[dict[str, tuple[str, ...]]] = {
@@ -135,7 +134,7 @@ class Surroundings:
     machine: Machine = field(default_factory=lambda: Machine(Files(), Programs()))
     connect: Callable[..., AbstractAsyncContextManager[Client]] = connect
     load_catalogue: Callable[[], object] = Catalog.builtin
-    patience: float = PATIENCE
+    patience: float = Limits().doctor
 
 
 def chosen(words: Sequence[str]) -> list[str]:

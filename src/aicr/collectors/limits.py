@@ -6,15 +6,17 @@ the caller's ``--timeout``. Tests shorten all by ``AICR_TIMEOUT_FACTOR``. It mus
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
-from aicr.kube import timeouts
+from aicr.values.waiting import Waits
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """Waiting times in seconds."""
+class Limits(Waits):
+    """Taking a snapshot."""
+
+    KEPT: ClassVar[frozenset[str]] = frozenset(("doctor", "job_margin", "job_ttl"))
 
     #: One collector that looks at the machine.
     machine: float = 10.0
@@ -28,14 +30,11 @@ class Limits:
     poll: float = 1.0
     #: How long the scheduler may find no place before waiting is given up (decision 14).
     unschedulable: float = 30.0
+    #: One question of `aicr doctor`; what does not answer must not hold it up.
+    doctor: float = 20.0
     #: Removing what a run made, whatever happened to the run.
     cleanup: float = 30.0
-
-    def scaled(self, factor: float) -> Limits:
-        """The same times, each multiplied by *factor*."""
-        return timeouts.scaled(self, factor)
-
-    @classmethod
-    def from_environment(cls, environ: Mapping[str, str]) -> Limits:
-        """The defaults, scaled by ``AICR_TIMEOUT_FACTOR``; INVALID_REQUEST if that is no number."""
-        return cls().scaled(timeouts.factor_of(environ))
+    #: How much longer than `agent` its Job may live.
+    job_margin: float = 60.0
+    #: How long a finished one stays.
+    job_ttl: float = 3600.0

@@ -9,6 +9,7 @@ Source: recipe spec 8.4, decision 9.
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -64,13 +65,12 @@ def cluster_applies(options: LocalOptions, environ: Mapping[str, str]) -> bool:
         return options.cluster
     if options.kubeconfig or options.context or environ.get("KUBECONFIG"):
         return True
-    if (
-        environ.get("KUBERNETES_SERVICE_HOST")
-        and (Path(SERVICE_ACCOUNT_FOLDER) / "token").is_file()
-    ):
+    # os.path, because pathlib raises for a home that this user may not look into.
+    token = os.path.join(SERVICE_ACCOUNT_FOLDER, "token")
+    if environ.get("KUBERNETES_SERVICE_HOST") and os.path.isfile(token):
         return True
     home = environ.get("HOME")
-    return bool(home) and (Path(str(home)) / ".kube" / "config").is_file()
+    return bool(home) and os.path.isfile(os.path.join(str(home), ".kube", "config"))
 
 
 async def snapshot(

@@ -39,6 +39,15 @@ ACCEPTED: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
+#: Where a document of a kind comes from, for who passes another one.
+_MADE_BY: Final[dict[str, str]] = {
+    "Snapshot": "aicr snapshot makes one",
+    "RecipeResult": "aicr recipe makes one",
+    "RecipeCriteria": "a criteria file has kind: RecipeCriteria and its words under spec",
+    "BundleInfo": "name the bundle-info.yaml of a bundle",
+}
+
+
 def is_legacy(api_version: object) -> bool:
     """Whether this apiVersion is one that v0.11.1 wrote (or left out)."""
     return api_version is None or api_version == "" or api_version in LEGACY
@@ -69,10 +78,16 @@ def check_header(document: Any, kind: str, *, source: str, where: str = "") -> s
         )
     found = document.get("kind")
     if found != kind and found not in (None, ""):
-        raise invalid(f'invalid kind "{found}", expected "{kind}"', where=place)
+        raise invalid(
+            f'invalid kind "{found}", expected "{kind}"',
+            where=place,
+            hint=_MADE_BY.get(kind, f"write kind: {kind}, or name another file"),
+        )
     api_version = document.get("apiVersion")
     if not found and api_version:
-        raise invalid(f'invalid kind "", expected "{kind}"', where=place)
+        raise invalid(
+            f'invalid kind "", expected "{kind}"', where=place, hint=f"add the line kind: {kind}"
+        )
     if is_legacy(api_version):
         return legacy_notice(kind, api_version, source)
     accepted = ACCEPTED[kind]

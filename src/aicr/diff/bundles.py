@@ -3,7 +3,8 @@
 ```
 bundle-info.yaml ─► deployer, settings, releases (matched by name, so that numbers do not matter)
 recipe.yaml      ─► ``recipes.compare`` without values
-NNN-x/           ─► values.yaml, cluster-values.yaml: path by path
+NNN-x/           ─► values.yaml, cluster-values.yaml, or the values inside the deployer's own object:
+                    path by path
                     objects in YAML: by kind and name, path by path; CRDs by name and versions
 everything else  ─► named when it differs
 ```
@@ -31,9 +32,17 @@ if TYPE_CHECKING:
     Files = Mapping[str, bytes]
 
 _PAGES: Final = (info.README, UPGRADING, "checksums.txt", info.RECIPE, info.BUNDLE_INFO)
-_VALUES: Final = ("values.yaml", "cluster-values.yaml")
+_DEFERRED: Final = "cluster-values.yaml"
+_VALUES: Final = ("values.yaml", _DEFERRED)
 _NUMBER: Final = re.compile(rb"\b\d{3}-(?=[a-z0-9])")
 _OBJECT: Final = ("apiVersion", "kind")
+#: Where a deployer's own object has the values of a release, by its kind.
+_INLINE: Final = (
+    ("HelmRelease", ("spec", "values")),
+    ("Application", ("spec", "source", "helm", "valuesObject")),
+)
+#: What every deployer keeps in a release's folder.
+_SHARED: Final = ("templates/", "charts/", "crds/")
 _CRD: Final = "CustomResourceDefinition"
 
 
@@ -79,10 +88,12 @@ def compare(before: Files, after: Files, *, bring_crds: Collection[str] = ()) ->
                     after=other["namespace"],
                 )
             )
-        left, right = _below(before, one["path"]), _below(after, other["path"])
+        left, right = _Release(before, one), _Release(after, other)
         changes += _folder(name, left, right, notes, whole=same_deployer)
     if same_deployer:
-        changes += _rest(_outside(before, folders_before), _outside(after, folders_after))
+        changes += _rest(
+            _outside(before, folders_before, releases), _outside(after, folders_after, others)
+        )
     changes += _data(before, after)
     return Comparison("bundle", changes, notes)
 
@@ -123,6 +134,47 @@ def _release(name: str, before: Any, after: Any) -> Change:
     )
 
 
+class _Release:
+    """One release on one side.
+
+    Attributes:
+        files: what lies in its folder, by path in it.
+        values: what its chart is given when the bundle is made.
+        manifest: path of the deployer's own object in the folder, or "".
+    """
+
+    __slots__ = ("files", "manifest", "values")
+
+    def __init__(self, files: Files, release: dict[str, Any]) -> None:
+        self.files = _below(files, release["path"])
+        place = str(release.get("manifest") or "")
+        self.manifest = place.removeprefix(f"{release['path']}/")
+        inline = self._inline()
+        if inline is None:
+            held = self.files.get("values.yaml")
+            inline = {} if held is None else _values(held)
+        self.values = inline
+
+    def _inline(self) -> Any:
+        """The values inside the deployer's own object; None when it has none, or is none."""
+        data = self.files.get(self.manifest, b"")
+        if not any(key.encode() in data for _, trail in _INLINE for key in trail[-1:]):
+            return None
+        try:
+            documents = read_fast_all(decode(data, source=self.manifest), source=self.manifest)
+        except AicrError:
+            return None
+        for document in documents:
+            for kind, trail in _INLINE:
+                if isinstance(document, dict) and document.get("kind") == kind:
+                    held: Any = document
+                    for key in trail:
+                        held = held.get(key) if isinstance(held, dict) else None
+                    if held is not None:
+                        return held
+        return None
+
+
 def _below(files: Files, folder: str) -> dict[str, bytes]:
     prefix = f"{folder}/"
     return {
@@ -130,31 +182,46 @@ def _below(files: Files, folder: str) -> dict[str, bytes]:
     }
 
 
-def _outside(files: Files, folders: set[str]) -> dict[str, bytes]:
-    """What belongs to the deployer: not to a release's folder, and no page."""
+def _outside(
+    files: Files, folders: set[str], releases: Mapping[str, dict[str, Any]]
+) -> dict[str, bytes]:
+    """What belongs to the deployer: not to a release's folder, no page, no copy of its values."""
+    copied = {
+        f"{name}.yaml": files.get(f"{release['path']}/values.yaml")
+        for name, release in releases.items()
+    }
     return {
         path: data
         for path, data in files.items()
-        if path not in _PAGES and path.partition("/")[0] not in (*folders, info.DATA, "attestation")
+        if path not in _PAGES
+        if path.partition("/")[0] not in (*folders, info.DATA, "attestation")
+        if copied.get(path.rpartition("/")[2]) != data
     }
 
 
 def _folder(
-    name: str, before: dict[str, bytes], after: dict[str, bytes], notes: list[str], *, whole: bool
+    name: str, left: _Release, right: _Release, notes: list[str], *, whole: bool
 ) -> list[Change]:
     """One release on both sides; with *whole*, also the files that are the deployer's own."""
-    changes: list[Change] = []
-    for path in _VALUES:
-        if path in before and path in after:
-            left, right = _values(before[path]), _values(after[path])
-            for inside, one, other in trees.compare(left, right):
-                said = inside if path == "values.yaml" else f"{inside} (cluster-values.yaml)"
-                change = of_sides(one, other)
-                changes.append(
-                    Change(
-                        "values", component=name, path=said, change=change, before=one, after=other
-                    )
-                )
+    changes = [
+        Change("values", component=name, path=path, change=of_sides(a, b), before=a, after=b)
+        for path, a, b in trees.compare(left.values, right.values)
+    ]
+    before, after = left.files, right.files
+    if _DEFERRED in before and _DEFERRED in after:
+        changes += [
+            Change(
+                "values",
+                component=name,
+                path=f"{path} ({_DEFERRED})",
+                change=of_sides(a, b),
+                before=a,
+                after=b,
+            )
+            for path, a, b in trees.compare(_values(before[_DEFERRED]), _values(after[_DEFERRED]))
+        ]
+    if not whole:
+        before, after = _shared(before), _shared(after)
     old, new = _objects(before), _objects(after)
     unread = sorted(old.unread | new.unread)
     if unread:
@@ -167,13 +234,17 @@ def _folder(
     if whole:
         known = {*old.read, *new.read, *_VALUES}
         for path in sorted({*before, *after} - known):
-            left, right = before.get(path), after.get(path)
-            if left is None or right is None or _NUMBER.sub(b"", left) != _NUMBER.sub(b"", right):
-                changes.append(_file(f"{name}: {path}", left, right))
+            one, other = before.get(path), after.get(path)
+            if one is None or other is None or _NUMBER.sub(b"", one) != _NUMBER.sub(b"", other):
+                changes.append(_file(f"{name}: {path}", one, other))
     notes += [
         f"{name}: {path} is compared as text, because it is not plain YAML" for path in unread
     ]
     return changes
+
+
+def _shared(files: dict[str, bytes]) -> dict[str, bytes]:
+    return {path: data for path, data in files.items() if path.startswith(_SHARED)}
 
 
 def _values(data: bytes) -> Any:
@@ -209,8 +280,24 @@ def _objects(files: dict[str, bytes], without: Collection[str] = ()) -> _Objects
             if document["kind"] == _CRD:
                 made.crds.append(document)
             else:
-                made.found.setdefault(_identity(document), document)
+                made.found.setdefault(_identity(document), _without_values(document))
     return made
+
+
+def _without_values(document: dict[str, Any]) -> dict[str, Any]:
+    """The object without the values of a release in it, which are compared as values."""
+    for kind, trail in _INLINE:
+        if document["kind"] == kind:
+            return _without(document, trail)
+    return document
+
+
+def _without(tree: dict[str, Any], trail: tuple[str, ...]) -> dict[str, Any]:
+    key, *below = trail
+    if not below:
+        return {name: value for name, value in tree.items() if name != key}
+    inner = tree.get(key)
+    return {**tree, key: _without(inner, tuple(below))} if isinstance(inner, dict) else tree
 
 
 def _identity(document: dict[str, Any]) -> str:

@@ -7,10 +7,9 @@ cannot be looked into; there the comparison of recipes says that the chart moved
 
 from __future__ import annotations
 
-import io
-import tarfile
 from typing import TYPE_CHECKING, Any
 
+from aicr.artifacts import archives
 from aicr.diff import trees
 from aicr.diff.changes import ABSENT, CHANGED, Change, of_sides
 from aicr.errors import AicrError
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
 _KIND: Final = "CustomResourceDefinition"
 #: Largest file that is looked into, in bytes; CRDs of today have up to two megabytes.
 _LARGEST: Final = 32 << 20
+#: Most that is unpacked of one chart, in bytes.
+_MOST: Final = 512 << 20
 
 
 def definitions(files: Mapping[str, bytes], found: Iterable[Any]) -> dict[str, Any]:
@@ -73,19 +74,19 @@ def _versions(definition: Any) -> str:
 
 def _in_chart(data: bytes) -> Iterator[Any]:
     try:
-        with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as archive:
+        with archives.opened(data, most=_MOST) as archive:
             for member in archive:
                 inside = member.name.split("/")
                 wanted = "crds" in inside[1:-1] and member.name.endswith((".yaml", ".yml"))
                 if not (wanted and member.isreg() and member.size <= _LARGEST):
                     continue
-                file = archive.extractfile(member)
-                text = file.read().decode("utf-8", "replace") if file is not None else ""
+                text = archives.content(archive, member).decode("utf-8", "replace")
                 try:
                     documents = read_fast_all(text, source=member.name)
                 except AicrError:
                     continue
                 yield from (d for d in documents if isinstance(d, dict) and d.get("kind") == _KIND)
-    except (tarfile.TarError, OSError, EOFError):
-        # A chart that is no archive is the verifier's finding; its bytes are compared as a file.
+    except (*archives.BROKEN, AicrError):
+        # A chart that is no archive, or one without measure, is the verifier's finding; its bytes are
+        # compared as a file.
         return

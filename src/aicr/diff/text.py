@@ -20,7 +20,6 @@ _LONGEST: Final = 44
 _PATH: Final = 90
 
 _BOLD: Final = "\033[1m"
-_DIM: Final = "\033[2m"
 _OFF: Final = "\033[0m"
 _COLOURS: Final[dict[str, str]] = {
     ADDED: "\033[32m",

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from aicr.errors import AicrError, invalid, nearest
-from aicr.kube import extras, proxy
-from aicr.kube.credentials import Credentials, Files, Fixed, Login, basic, bearer
+from aicr.kube import entries, extras, impersonation, proxy
+from aicr.kube.credentials import Beside, Credentials, Files, Fixed, Login, basic, bearer
 from aicr.kube.exec_plugin import ExecPlugin, data_of, read_spec
 from aicr.kube.timeouts import Timeouts
 from aicr.kube.tls import Tls
@@ -100,10 +100,8 @@ def in_cluster(
 ) -> ClusterConfig:
     """The settings that Kubernetes gives to a pod; the token file is read again as it is rotated."""
     timeouts = timeouts or Timeouts.from_environment(environ)
-    host, port = (
-        environ.get("KUBERNETES_SERVICE_HOST"),
-        environ.get("KUBERNETES_SERVICE_PORT", "443"),
-    )
+    host = environ.get("KUBERNETES_SERVICE_HOST")
+    port = environ.get("KUBERNETES_SERVICE_PORT") or "443"
     if not host:
         raise invalid(
             "this is not a pod: KUBERNETES_SERVICE_HOST is not set",
@@ -117,7 +115,8 @@ def in_cluster(
             where=str(token),
             hint="automountServiceAccountToken must not be false for this pod",
         )
-    server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+    named = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+    server = entries.address(named, "KUBERNETES_SERVICE_HOST and _PORT")
     own = namespace.read_text("utf-8").strip() if namespace.is_file() else ""
     files = Files(token_file=str(token), clock=clock, max_age=timeouts.token_reread)
     return ClusterConfig(
@@ -160,7 +159,7 @@ def from_kubeconfig(
         user, user_file = merged.entry("users", "user", str(chosen["user"]))
     tls = _tls(cluster, cluster_file)
     server = _server(cluster, cluster_file)
-    wanted = str(cluster.get("proxy-url") or "")
+    wanted = entries.text(cluster, "proxy-url", cluster_file)
     through = proxy.checked(wanted, cluster_file) if wanted else ""
     return ClusterConfig(
         server,
@@ -175,11 +174,11 @@ def from_kubeconfig(
             lambda: merged.official_token(name),
         ),
         through or proxy.from_environment(server, environ),
-        str(chosen.get("namespace") or "default"),
+        entries.text(chosen, "namespace", path) or "default",
         name,
         path,
-        _impersonation(user),
-        not cluster.get("disable-compression"),
+        impersonation.headers(user, user_file),
+        not entries.flag(cluster, "disable-compression", cluster_file),
     )
 
 
@@ -278,17 +277,17 @@ def _content(path: str, what: str) -> bytes:
 
 def _path(entry: Mapping[str, Any], key: str, file: str) -> str:
     """A path in an entry, relative to the file that the entry is from; "" if not set."""
-    value = entry.get(key)
+    value = entries.text(entry, key, file)
     folder = Path(file).expanduser().absolute().parent
-    return str(folder / str(value)) if value else ""
+    return str(folder / value) if value else ""
 
 
 def _data(entry: Mapping[str, Any], key: str, file: str) -> bytes:
     """PEM bytes given as ``KEY-data``, which wins, or in the file KEY; empty if neither is set."""
-    encoded = entry.get(f"{key}-data")
+    encoded = entries.text(entry, f"{key}-data", file)
     if encoded:
         try:
-            return base64.b64decode(str(encoded), validate=True)
+            return base64.b64decode(encoded, validate=True)
         except (binascii.Error, ValueError) as error:
             raise invalid(f"{key}-data is not base64", where=file) from error
     path = _path(entry, key, file)
@@ -296,29 +295,25 @@ def _data(entry: Mapping[str, Any], key: str, file: str) -> bytes:
 
 
 def _tls(cluster: Mapping[str, Any], file: str) -> Tls:
-    ca, insecure = (
-        _data(cluster, "certificate-authority", file),
-        cluster.get("insecure-skip-tls-verify"),
-    )
+    ca = _data(cluster, "certificate-authority", file)
+    insecure = entries.flag(cluster, "insecure-skip-tls-verify", file)
     if ca and insecure:
         raise invalid(
             "certificate-authority and insecure-skip-tls-verify are both set",
             where=file,
             hint="remove insecure-skip-tls-verify",
         )
-    return Tls(ca, bool(insecure), str(cluster.get("tls-server-name") or ""), file)
+    return Tls(ca, insecure, entries.text(cluster, "tls-server-name", file), file)
 
 
 def _server(cluster: Mapping[str, Any], file: str) -> str:
-    server = str(cluster.get("server") or "").rstrip("/")
+    server = entries.text(cluster, "server", file)
     if not server:
         raise invalid("the cluster has no server", where=file)
     if "://" not in server:
         tls = any(key.startswith("certificate-authority") for key in cluster)
-        return f"{'https' if tls else 'http'}://{server}"
-    if not server.startswith(("http://", "https://")):
-        raise invalid(f"the server {proxy.shown(server)} is not an http(s) address", where=file)
-    return server
+        server = f"{'https' if tls else 'http'}://{server}"
+    return entries.address(server, file)
 
 
 def _credentials(
@@ -331,25 +326,19 @@ def _credentials(
     official_token: Callable[[], str],
 ) -> Credentials:
     """As client-go: a token before a password before a program; a certificate beside any of them."""
-    authorization = bearer(str(user.get("token") or ""))
+    authorization = bearer(entries.text(user, "token", file))
     token_file = _path(user, "tokenFile", file)
-    if not authorization and not token_file and user.get("username"):
-        authorization = basic(str(user["username"]), str(user.get("password") or ""))
+    name = entries.text(user, "username", file)
+    if not authorization and not token_file and name:
+        authorization = basic(name, entries.text(user, "password", file))
     in_files = not user.get("client-certificate-data") and not user.get("client-key-data")
     certificate_file = _path(user, "client-certificate", file) if in_files else ""
     key_file = _path(user, "client-key", file) if in_files else ""
     certificate = _data(user, "client-certificate", file)
     login = Login(authorization, certificate, _data(user, "client-key", file))
-    if user.get("exec") and not authorization and not token_file:
-        if user.get("auth-provider"):
-            raise invalid("exec and auth-provider are both set", where=file)
-        folder = str(Path(file).expanduser().absolute().parent)
-        spec = read_spec(user["exec"], folder=folder, cluster=cluster, where=file)
-        return ExecPlugin(spec, environ=environ, now=time.time, timeout=timeouts.exec_plugin)
-    if user.get("auth-provider") and not authorization and not token_file:
-        return _auth_provider(user["auth-provider"], file, official_token, clock, timeouts)
+    own: Credentials = Fixed(login)
     if token_file or certificate_file:
-        return Files(
+        own = Files(
             *(login,),
             token_file=token_file,
             certificate_file=certificate_file,
@@ -357,7 +346,22 @@ def _credentials(
             clock=clock,
             max_age=timeouts.token_reread,
         )
-    return Fixed(login)
+    made: Credentials | None = None
+    command = entries.mapping(user, "exec", file)
+    provider = entries.mapping(user, "auth-provider", file)
+    if command and provider:
+        raise invalid("exec and auth-provider are both set", where=file)
+    if authorization or token_file:
+        return own
+    if command:
+        folder = str(Path(file).expanduser().absolute().parent)
+        spec = read_spec(command, folder=folder, cluster=cluster, where=file)
+        made = ExecPlugin(spec, environ=environ, now=time.time, timeout=timeouts.exec_plugin)
+    elif provider:
+        made = _auth_provider(provider, file, official_token, clock, timeouts)
+    if made is None:
+        return own
+    return Beside(made, own) if certificate or certificate_file else made
 
 
 def _auth_provider(
@@ -369,7 +373,7 @@ def _auth_provider(
 ) -> Credentials:
     from aicr.kube.auth_provider import SUPPORTED, AuthProvider
 
-    name = str(settings.get("name") or "")
+    name = entries.text(settings, "name", file)
     if name not in SUPPORTED:
         raise invalid(
             f'auth-provider "{name}" is not supported any more',
@@ -377,14 +381,3 @@ def _auth_provider(
             hint="use the exec plugin of the cloud (for Azure: kubelogin convert-kubeconfig)",
         )
     return AuthProvider(name, file, official_token, clock=clock, max_age=timeouts.token_reread)
-
-
-def _impersonation(user: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """``as``, ``as-uid``, ``as-groups`` and ``as-user-extra`` as headers."""
-    headers = [("Impersonate-User", str(user["as"]))] if user.get("as") else []
-    if user.get("as-uid"):
-        headers.append(("Impersonate-Uid", str(user["as-uid"])))
-    headers += [("Impersonate-Group", str(group)) for group in user.get("as-groups") or ()]
-    for key, values in (user.get("as-user-extra") or {}).items():
-        headers += [(f"Impersonate-Extra-{key}", str(value)) for value in values]
-    return tuple(headers)

@@ -76,6 +76,36 @@ class Fixed:
         return False
 
 
+class Beside:
+    """A token that a program makes, beside a client certificate that the kubeconfig has.
+
+    A certificate of the program's own goes before the other, as in client-go.
+    """
+
+    def __init__(self, made: Credentials, own: Credentials) -> None:
+        self._made = made
+        self._own = own
+
+    async def current(self) -> Login:
+        """Both as of now."""
+        return _beside(await self._made.current(), await self._own.current())
+
+    async def renew(self, refused: Login) -> bool:
+        """Renew either; True if together they now hold something else than was refused."""
+        own = await self._own.current()
+        made = await self._made.current()
+        if _beside(made, own) == refused:
+            await self._made.renew(made)
+            await self._own.renew(own)
+        return await self.current() != refused
+
+
+def _beside(made: Login, own: Login) -> Login:
+    if made.certificate:
+        return made
+    return replace(made, certificate=own.certificate, key=own.key)
+
+
 class Files:
     """Credentials in files that something else keeps fresh (projected tokens, rotated certificates).
 

@@ -7,7 +7,8 @@ where bytes come from.
 from __future__ import annotations
 
 import functools
-from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import msgspec
 
@@ -26,13 +27,16 @@ INITIAL_END: Final = "k8s.io/initial-events-end"
 _CARRIES_OBJECT: Final = (b'{"type":"ADDED"', b'{"type":"MODIFIED"', b'{"type":"DELETED"')
 
 
-class Line(NamedTuple, Generic[T]):
-    """A decoded line of a watch. For a bookmark `object` is None."""
+class Bookmark(NamedTuple):
+    """A line of a watch that carries no object: how far the watch has come."""
 
-    type: str
-    object: T | None
-    version: str = ""
-    initial_end: bool = False
+    version: str
+    initial_end: bool
+
+
+#: How a line that carries such an object is decoded. `_decoder` would build and hash the generic type
+#: anew for every line, which takes a good part of what decoding does.
+_LINES: dict[Any, Callable[[bytes], WatchLine[Any]]] = {}
 
 
 @functools.cache
@@ -76,18 +80,20 @@ def page(request: Request, body: bytes, into: type[T]) -> Page[T]:
     return found
 
 
-def line(request: Request, text: bytes, into: type[T]) -> Line[T]:
+def line(request: Request, text: bytes, into: type[T]) -> WatchLine[T] | Bookmark:
     """One line of a watch. An ERROR event is raised as the error that it reports."""
     if text.startswith(_CARRIES_OBJECT):
+        decode = _LINES.get(into)
+        if decode is None:
+            decode = _LINES[into] = _decoder(WatchLine[into]).decode  # type: ignore[valid-type]
         try:
-            found: WatchLine[T] = _decoder(WatchLine[into]).decode(text)  # type: ignore[valid-type]
+            return decode(text)
         except msgspec.DecodeError as error:
             raise _unreadable(request, error) from error
-        return Line(found.type, found.object)
     return _other_line(request, text, into)
 
 
-def _other_line(request: Request, text: bytes, into: type[T]) -> Line[T]:
+def _other_line(request: Request, text: bytes, into: type[T]) -> WatchLine[T] | Bookmark:
     found = document(request, text)
     type_, carried = found.get("type"), found.get("object")
     if not isinstance(type_, str) or not isinstance(carried, dict):
@@ -97,9 +103,9 @@ def _other_line(request: Request, text: bytes, into: type[T]) -> Line[T]:
     if type_ == BOOKMARK:
         metadata = carried.get("metadata") or {}
         end = (metadata.get("annotations") or {}).get(INITIAL_END) == "true"
-        return Line(BOOKMARK, None, str(metadata.get("resourceVersion") or ""), end)
+        return Bookmark(str(metadata.get("resourceVersion") or ""), end)
     try:
-        return Line(type_, msgspec.convert(carried, into))
+        return WatchLine(type_, msgspec.convert(carried, into))
     except msgspec.ValidationError as error:
         raise _unreadable(request, error) from error
 

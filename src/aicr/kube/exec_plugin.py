@@ -23,6 +23,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from aicr.errors import TIMEOUT, UNAUTHORIZED, AicrError, invalid
+from aicr.kube import entries
 from aicr.kube.credentials import Login, bearer
 
 VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
@@ -63,8 +64,8 @@ def read_spec(
 
     A command with a slash is relative to *folder*, the kubeconfig's; one without is looked up on PATH.
     """
-    command = str(document.get("command") or "")
-    version = str(document.get("apiVersion") or "")
+    command = entries.text(document, "command", where)
+    version = entries.text(document, "apiVersion", where)
     if not command:
         raise invalid("the exec section names no command", where=where)
     if version not in VERSIONS:
@@ -73,7 +74,7 @@ def read_spec(
             where=where,
             hint=f"use {VERSIONS[0]}; the plugin may need an update",
         )
-    mode = str(document.get("interactiveMode") or "")
+    mode = entries.text(document, "interactiveMode", where)
     if not mode and version == VERSIONS[0]:
         raise invalid(
             f'interactiveMode must be specified for "{command}" to use exec authentication plugin '
@@ -90,23 +91,36 @@ def read_spec(
     return ExecSpec(
         command,
         version,
-        tuple(str(argument) for argument in document.get("args") or ()),
-        {str(entry["name"]): str(entry["value"]) for entry in document.get("env") or ()},
+        tuple(entries.texts(document, "args", where)),
+        _variables(document, where),
         mode or "IfAvailable",
-        str(document.get("installHint") or ""),
-        _cluster_information(cluster) if document.get("provideClusterInfo") else None,
+        entries.text(document, "installHint", where),
+        _cluster_information(cluster, where)
+        if entries.flag(document, "provideClusterInfo", where)
+        else None,
         where,
     )
 
 
-def _cluster_information(cluster: Mapping[str, Any]) -> dict[str, Any]:
+def _variables(document: Mapping[str, Any], where: str) -> dict[str, str]:
+    """``env``; an entry without a value sets the variable to nothing, as kubectl does."""
+    found = {}
+    for entry in entries.mappings(document, "env", where):
+        name, value = entries.text(entry, "name", where), entries.text(entry, "value", where)
+        if not name or "=" in name or "\0" in name + value:
+            raise invalid("an entry of env has no name that a variable can have", where=where)
+        found[name] = value
+    return found
+
+
+def _cluster_information(cluster: Mapping[str, Any], where: str) -> dict[str, Any]:
     """``spec.cluster``: what the program may know of the cluster, the CA always as data."""
     keys = (
         *("server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority-data"),
         *("proxy-url", "disable-compression"),
     )
     found = {key: cluster[key] for key in keys if cluster.get(key)}
-    for extension in cluster.get("extensions") or ():
+    for extension in entries.mappings(cluster, "extensions", where):
         if extension.get("name") == EXTENSION:
             found["config"] = extension.get("extension")
     return found
@@ -140,9 +154,10 @@ def read_answer(spec: ExecSpec, output: bytes) -> ExecCredential:
     status = document.get("status")
     if not isinstance(status, dict):
         raise _failed(spec, "printed an ExecCredential without status")
-    token = status.get("token") or ""
-    certificate = status.get("clientCertificateData") or ""
-    key = status.get("clientKeyData") or ""
+    parts = [status.get(key) for key in ("token", "clientCertificateData", "clientKeyData")]
+    if not all(part is None or isinstance(part, str) for part in parts):
+        raise _failed(spec, "gave a token or certificate that is not text")
+    token, certificate, key = (part or "" for part in parts)
     if bool(certificate) != bool(key):
         raise _failed(spec, "gave only one of clientCertificateData and clientKeyData")
     if not token and not certificate:
@@ -155,8 +170,12 @@ def _expiry(spec: ExecSpec, text: object) -> float | None:
     if not text:
         return None
     try:
-        return datetime.fromisoformat(str(text)).timestamp()
-    except ValueError as error:
+        found = datetime.fromisoformat(str(text))
+        # Without a zone it would be read as local time, and a token used for hours too long.
+        if found.tzinfo is None:
+            raise ValueError("no time zone")
+        return found.timestamp()
+    except (ValueError, OverflowError) as error:
         raise _failed(spec, f'gave an expirationTimestamp that is no time: "{text}"') from error
 
 

@@ -6,7 +6,7 @@ It must not decide anything: what to do next, and which failures end it, is the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -39,7 +39,7 @@ async def follow(
     *,
     timeouts: Timeouts,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-) -> AsyncIterator[Event[T]]:
+) -> AsyncGenerator[Event[T], None]:
     """Events of a collection, for ever. Raises what the machine finds fatal."""
     while True:
         step = machine.step()
@@ -61,8 +61,9 @@ async def follow(
             async with transport.stream(asked) as stream:
                 machine.opened()
                 async for batch in stream.batches():
-                    for event in _changes(machine, asked, batch, into):
-                        yield event
+                    for text in batch:
+                        for event in _events(machine, asked, text, into):
+                            yield event
         except AicrError as error:
             machine.ended(error)
         else:
@@ -87,15 +88,13 @@ def _asked(step: ListPage | OpenWatch, selection: Selection, resource: Resource)
     )
 
 
-def _changes(
-    machine: WatchMachine[T], asked: Request, batch: list[bytes], into: type[T]
-) -> Iterator[Event[T]]:
-    """What some lines of a watch mean."""
-    for text in batch:
-        if not text:
-            continue
-        line = decoding.line(asked, text, into)
-        if line.object is None:
-            yield from machine.bookmark(line.version, initial_end=line.initial_end)
-        else:
-            yield from machine.received(line.type, line.object)
+def _events(
+    machine: WatchMachine[T], asked: Request, text: bytes, into: type[T]
+) -> Iterable[Event[T]]:
+    """What a line of a watch means."""
+    if not text:
+        return ()
+    line = decoding.line(asked, text, into)
+    if isinstance(line, decoding.Bookmark):
+        return machine.bookmark(line.version, initial_end=line.initial_end)
+    return machine.received(line.type, line.object)

@@ -32,13 +32,13 @@ from aicr.kube.request import Request
 from aicr.kube.timeouts import Timeouts
 from aicr.version import __version__
 
-#: Answers after which the same request may be sent again, if the server says when (client-go's rule).
-PUT_OFF: Final = frozenset({429, 503})
 USER_AGENT: Final = f"aicr/{__version__}"
 #: Most that is read of an answer that is an error.
 LONGEST_ERROR: Final = 64 * 1024
 
 _CONNECTION_FAILURES: Final = (aiohttp.ClientError, OSError, TimeoutError)
+#: ValueError: an address or a header that cannot be written, which aiohttp finds when it sends.
+_SENDING_FAILURES: Final = (*_CONNECTION_FAILURES, ValueError)
 
 
 class HttpTransport:
@@ -72,8 +72,8 @@ class HttpTransport:
     async def send(self, request: Request, *, timeout: float | None = None) -> bytes:
         """The body of a 2xx answer, read whole within *timeout* seconds (default: `Timeouts.request`).
 
-        An answer "busy, come back in so many seconds" (429, 503 with Retry-After) is obeyed for up to
-        `Timeouts.busy` seconds.
+        An answer "busy, come back in so many seconds" (429 or 5xx with Retry-After, as in client-go)
+        is obeyed for up to `Timeouts.busy` seconds.
         """
         until = self._clock() + self._timeouts.busy
         limit = self._timeouts.request if timeout is None else timeout
@@ -84,7 +84,7 @@ class HttpTransport:
                 return body
             error = status.error_of(request, http_status, headers, body)
             wait = float(error.context.get("retry_after") or 0)
-            if http_status not in PUT_OFF or not wait:
+            if not (wait and (http_status == 429 or http_status >= 500)):
                 raise error
             wait *= 1.0 + 0.1 * self._random()
             if self._clock() + wait > until:
@@ -160,7 +160,7 @@ class HttpTransport:
                 return socket
         except aiohttp.WSServerHandshakeError:
             raise
-        except _CONNECTION_FAILURES as error:
+        except _SENDING_FAILURES as error:
             raise connection_error(error, request, self._config) from error
 
     async def _handshake_error(
@@ -210,14 +210,21 @@ class HttpTransport:
                 timeout=times,
                 **self._route(login),
             )
-        except _CONNECTION_FAILURES as error:
+        except _SENDING_FAILURES as error:
             raise connection_error(error, request, self._config) from error
 
     async def _read(
         self, request: Request, response: aiohttp.ClientResponse, most: int = -1
     ) -> bytes:
+        """The body; at most *most* bytes of it, since an answer that is a stream may never end."""
         try:
-            return await (response.read() if most < 0 else response.content.read(most))
+            if most < 0:
+                return await response.read()
+            parts: list[bytes] = []
+            while most > 0 and (part := await response.content.read(most)):
+                parts.append(part)
+                most -= len(part)
+            return b"".join(parts)
         except _CONNECTION_FAILURES as error:
             raise connection_error(error, request, self._config) from error
 

@@ -32,6 +32,9 @@ def _reading(error: BaseException, config: ClusterConfig) -> tuple[str, str, str
     server, through = proxy.shown(config.server), proxy.shown(config.proxy)
     if isinstance(error, aiohttp.InvalidURL):
         return INVALID_REQUEST, f"{server} is not an address", "check the server in the kubeconfig"
+    if isinstance(error, ValueError) and not isinstance(error, OSError | aiohttp.ClientError):
+        what = f"the request cannot be written to {server}: {_reason(error)}"
+        return INVALID_REQUEST, what, "check the server and the user's entry in the kubeconfig"
     if isinstance(error, aiohttp.ClientHttpProxyError):
         what = f"the proxy {through} refused to connect us to {server} (HTTP {error.status})"
         return SERVICE_UNAVAILABLE, what, "check proxy-url or HTTPS_PROXY, and NO_PROXY"
@@ -88,4 +91,5 @@ def _reason(error: BaseException) -> str:
     """The system's words, without aiohttp's, which repeat the address."""
     number = getattr(error, "os_error", error)
     said = getattr(number, "strerror", None) or getattr(number, "reason", None)
-    return str(said or type(error).__name__)
+    # What is said of a value that cannot be sent does not quote it.
+    return str(said or (isinstance(error, ValueError) and str(error)) or type(error).__name__)

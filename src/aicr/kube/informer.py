@@ -13,6 +13,7 @@ controllers.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -183,10 +184,11 @@ class Informer(Generic[T]):
 
     async def run(self) -> None:
         """Follow the collection for ever."""
-        async for event in self._reader.follow(
-            self._machine, self._kind, self._into, **self._selection
-        ):
-            self._apply(event)
+        events = self._reader.follow(self._machine, self._kind, self._into, **self._selection)
+        # Closed when a handler fails too, or its connection would stay until the collector finds it.
+        async with contextlib.aclosing(events) as following:
+            async for event in following:
+                self._apply(event)
 
     def _apply(self, event: Event[T]) -> None:
         if event.type == SYNCED:

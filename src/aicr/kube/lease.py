@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random as random_module
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -127,7 +128,8 @@ def _spec(
 ) -> dict[str, Any]:
     return {
         "holderIdentity": identity,
-        "leaseDurationSeconds": max(1, round(terms.duration)),
+        # Rounded up: with less, another could start while we still try to renew.
+        "leaseDurationSeconds": math.ceil(terms.duration),
         "acquireTime": acquired or _stamp(now),
         "renewTime": _stamp(now),
         "leaseTransitions": transitions,
@@ -175,6 +177,9 @@ class Elector:
         self._sleep = sleep
         self._random = random
         self._seen: Seen | None = None
+        #: When the attempt began that last wrote the lease: others count from when they see what was
+        #: written, which is later, however long the answer took to reach us.
+        self._renewed_at = 0.0
         #: Who leads as far as is known, "" for nobody.
         self.holder = ""
 
@@ -208,28 +213,23 @@ class Elector:
             await self._give_back()
 
     async def acquire(self) -> None:
-        """Try until the lease is ours; errors are logged and tried again."""
-        while not await self._try_once():
+        """Try until the lease is ours; errors are logged and tried again.
+
+        An attempt that takes longer than the time that a leader has for renewing does not count: by
+        the time its answer is here another may be about to start.
+        """
+        while not await self._try_for(self._terms.deadline):
             # Jittered, so that replicas that started together do not ask together for ever.
             await self._sleep(self._terms.retry * (1.0 + 0.2 * self._random()))
 
     async def _renew(self) -> None:
-        renewed_at = self._clock()
         while True:
             await self._sleep(self._terms.retry)
-            # From before the write: others count from when they see it, which is later.
-            began_at = self._clock()
-            remaining = renewed_at + self._terms.deadline - began_at
-            renewed = False
-            if remaining > 0:
-                try:
-                    async with asyncio.timeout(remaining):
-                        renewed = await self._try_once()
-                except TimeoutError:
-                    remaining = 0.0
-            if renewed:
-                renewed_at = began_at
-            elif remaining <= 0 or not self.is_leader:
+            remaining = self._renewed_at + self._terms.deadline - self._clock()
+            if remaining > 0 and await self._try_for(remaining):
+                continue
+            late = self._renewed_at + self._terms.deadline <= self._clock()
+            if late or not self.is_leader:
                 self.holder = "" if self.is_leader else self.holder
                 raise AicrError(
                     TIMEOUT,
@@ -237,6 +237,19 @@ class Elector:
                     f"{self._terms.deadline:g} s",
                     hint="another replica takes over; this one stops",
                 )
+
+    async def _try_for(self, seconds: float) -> bool:
+        """One attempt that has *seconds*; False as well if the answer came later."""
+        began_at = self._clock()
+        try:
+            async with asyncio.timeout(seconds):
+                if not await self._try_once():
+                    return False
+        except TimeoutError:
+            LOG.warning("leader election: no answer within %.3g s", seconds)
+            return False
+        self._renewed_at = began_at
+        return True
 
     async def _try_once(self) -> bool:
         """Read, decide, write. False if somebody else holds the lease, was faster, or nobody

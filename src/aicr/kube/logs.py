@@ -1,9 +1,10 @@
 """Logs of containers: once, or followed until the container ends, over cut connections.
 
 A followed log breaks when the API server or a node restarts. It is asked for again from the second
-of the last line, since the interface knows seconds only, and lines that were given already are
-dropped by their time stamps: none is lost, none comes twice (V-086). It must not know what the
-lines say.
+of the newest line, since the interface knows seconds only, and lines that were given already are
+dropped: none is lost, none comes twice (V-086). A container that was started again meanwhile has a
+new log; what the one before had still written is asked for first. It must not know what the lines
+say.
 
 Source: Kubernetes API reference, pods/log.
 """
@@ -11,6 +12,7 @@ Source: Kubernetes API reference, pods/log.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -95,24 +97,30 @@ def log_request(name: str, namespace: str, options: LogOptions) -> request.Reque
 class Resumption:
     """Which lines are new after a reconnection. Pure.
 
-    The interface gives lines from a whole second on. Lines of one container come in the order of
-    their times; several may share one, so how many of the last time were given is counted.
+    The interface gives lines from a whole second on, in the order in which they were written. That is
+    nearly, but not always, the order of their times: stdout and stderr are stamped apart and written
+    to one file. So nothing is concluded from the order. Lines of the newest second are remembered,
+    and each of them is dropped once when it comes again.
     """
 
     def __init__(self) -> None:
-        self._last = b""
-        self._given_at_last = 0
-        self._to_skip = 0
+        self._second = b""
+        self._zone = b""
+        #: The second that was asked from: whatever is older was given, and is not wanted again.
+        self._from = b""
+        #: Lines of that second that were given, by their hashes: a second may hold megabytes.
+        self._given: Counter[int] = Counter()
+        self._again: Counter[int] = Counter()
 
     @property
     def since_time(self) -> str:
         """The second to ask from, "" for the beginning."""
-        match = _TIME.match(self._last)
-        return f"{match['second'].decode()}{match['zone'].decode()}" if match else ""
+        return (self._second + self._zone).decode()
 
     def reconnected(self) -> None:
         """The next lines are from `since_time` on."""
-        self._to_skip = self._given_at_last
+        self._from = self._second
+        self._again = self._given.copy()
 
     def new(self, line: bytes) -> bytes | None:
         """The text of a line with its time stamp, or None if it was given before."""
@@ -120,25 +128,18 @@ class Resumption:
         match = _TIME.fullmatch(stamp)
         if not (match and space):
             return line  # a line of the node agent itself, such as that a log was rotated
-        place, last = _order(stamp), _order(self._last)
-        if self._last and place < last:
+        known, second = hash(line), match["second"]
+        if second < self._from:
             return None
-        if self._last and place == last:
-            if self._to_skip:
-                self._to_skip -= 1
-                return None
-            self._given_at_last += 1
-            return text
-        self._last, self._given_at_last, self._to_skip = stamp, 1, 0
+        if self._again[known] > 0:
+            self._again[known] -= 1
+            return None
+        if second > self._second:
+            self._second, self._zone = second, match["zone"]
+            self._given.clear()
+        if second == self._second:
+            self._given[known] += 1
         return text
-
-
-def _order(stamp: bytes) -> tuple[bytes, bytes]:
-    """Sorts as time does: trailing zeros of the fraction are left out by writers."""
-    match = _TIME.match(stamp)
-    if match is None:
-        return b"", b""
-    return match["second"], (match["rest"] or b".").ljust(10, b"0")
 
 
 async def follow(
@@ -151,27 +152,36 @@ async def follow(
     """
     resumption = Resumption()
     failures = 0
+    started: int | None = None
     while True:
-        options = LogOptions(
-            container, follow=True, timestamps=True, since_time=resumption.since_time
-        )
-        state = await _state(source, name, namespace, container)
-        resumption.reconnected()
+        wait = 0.0
         try:
+            state, restarts = await _state(source, name, namespace, container)
+            if started is not None and restarts > started:
+                async for text in _previous(source, name, namespace, container, resumption):
+                    yield text
+            started = max(restarts, started or 0) if state != UNKNOWN else started
+            resumption.reconnected()
+            options = LogOptions(
+                container, follow=True, timestamps=True, since_time=resumption.since_time
+            )
             async with source.transport.stream(log_request(name, namespace, options)) as stream:
                 async for batch in stream.batches():
                     for line in batch:
-                        text = resumption.new(line)
-                        if text is not None:
+                        new = resumption.new(line)
+                        if new is not None:
                             failures = 0
-                            yield text
+                            yield new
             # The container had ended before the stream began, so the stream has had all of it.
             if state == ENDED:
                 return
         except AicrError as error:
             # Of a container that has not started the server says "bad request".
-            if error.code in _FINAL or (error.code == INVALID_REQUEST and state != WAITING):
+            if error.code in _FINAL:
                 raise
+            if error.code == INVALID_REQUEST and state in (RUNNING, ENDED):
+                raise
+            wait = float(error.context.get("retry_after") or 0.0)
         pause = delay(
             *(failures,),
             base=source.timeouts.backoff,
@@ -179,18 +189,40 @@ async def follow(
             random=source.random,
         )
         failures += 1
-        await source.sleep(pause)
+        await source.sleep(max(pause, wait))
 
 
-async def _state(source: LogSource, name: str, namespace: str, container: str) -> str:
-    """As `state_of`; UNKNOWN while the server cannot be asked."""
+async def _previous(
+    source: LogSource, name: str, namespace: str, container: str, resumption: Resumption
+) -> AsyncIterator[bytes]:
+    """What a container that was started again had written and nobody was given yet."""
+    resumption.reconnected()
+    options = LogOptions(
+        container, previous=True, timestamps=True, since_time=resumption.since_time
+    )
+    asked = log_request(name, namespace, options)
+    try:
+        body = await source.transport.send(asked, timeout=source.timeouts.page)
+    except AicrError as error:
+        if error.code == INVALID_REQUEST:
+            return  # its log is gone: nodes keep that of one container, and not for ever
+        raise
+    # Not splitlines, which would also split at the carriage returns of progress bars.
+    for line in body.removesuffix(b"\n").split(b"\n") if body else ():
+        text = resumption.new(line)
+        if text is not None:
+            yield text
+
+
+async def _state(source: LogSource, name: str, namespace: str, container: str) -> tuple[str, int]:
+    """As `state_of`, and how often it was started again; UNKNOWN while the server cannot be asked."""
     try:
         pod = await source.get(POD, name, namespace=namespace)
     except AicrError as error:
         if error.code in _FINAL:
             raise
-        return UNKNOWN
-    return state_of(pod, container)
+        return UNKNOWN, 0
+    return state_of(pod, container), restarts_of(pod, container)
 
 
 def state_of(pod: dict[str, Any], container: str) -> str:
@@ -202,18 +234,14 @@ def state_of(pod: dict[str, Any], container: str) -> str:
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     init = spec.get("initContainers") or []
     declared = [*init, *(spec.get("containers") or ())]
-    wanted = container or next(iter(spec.get("containers") or [{}])).get("name", "")
+    wanted = _wanted(pod, container)
     own = next((entry for entry in declared if entry.get("name") == wanted), None)
     if own is None:
         raise not_found(f'pod "{pod["metadata"]["name"]}" has no container "{wanted}"')
     if status.get("phase") in {"Succeeded", "Failed"}:
         return ENDED
     policy = own.get("restartPolicy") or spec.get("restartPolicy", "Always")
-    statuses = [
-        *(status.get("initContainerStatuses") or ()),
-        *(status.get("containerStatuses") or ()),
-    ]
-    state = next((one.get("state") or {} for one in statuses if one.get("name") == wanted), {})
+    state = _status(pod, wanted).get("state") or {}
     if "running" in state:
         return RUNNING
     ended = state.get("terminated")
@@ -222,3 +250,23 @@ def state_of(pod: dict[str, Any], container: str) -> str:
         for_good = policy == "Never" or (succeeded and (policy == "OnFailure" or own in init))
         return ENDED if for_good and own.get("restartPolicy") != "Always" else WAITING
     return WAITING
+
+
+def restarts_of(pod: dict[str, Any], container: str) -> int:
+    """How often *container* (or the first one) was started again."""
+    return int(_status(pod, _wanted(pod, container)).get("restartCount") or 0)
+
+
+def _wanted(pod: dict[str, Any], container: str) -> str:
+    containers = (pod.get("spec") or {}).get("containers") or [{}]
+    return container or str(containers[0].get("name", ""))
+
+
+def _status(pod: dict[str, Any], container: str) -> dict[str, Any]:
+    status = pod.get("status") or {}
+    for part in ("initContainerStatuses", "containerStatuses"):
+        for one in status.get(part) or ():
+            if one.get("name") == container:
+                found: dict[str, Any] = one
+                return found
+    return {}

@@ -10,6 +10,7 @@ Source: golang.org/x/net/http/httpproxy.
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Mapping
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -31,8 +32,12 @@ def from_environment(server: str, environ: Mapping[str, str]) -> str:
 
 def checked(proxy: str, where: str) -> str:
     """*proxy* if it is one that we can use; INVALID_REQUEST, without its credentials, if not."""
-    parts = urlsplit(proxy)
-    if parts.scheme not in SCHEMES or not parts.hostname:
+    try:
+        parts = urlsplit(proxy)
+        usable = parts.scheme in SCHEMES and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:  # brackets that do not match, a port that is no number
+        usable = False
+    if not usable:
         raise invalid(
             f"the proxy {shown(proxy)} is not an http:// or https:// address",
             where=where,
@@ -43,10 +48,12 @@ def checked(proxy: str, where: str) -> str:
 
 def shown(url: str) -> str:
     """*url* without user name and password, for messages."""
-    parts = urlsplit(url)
-    if "@" not in parts.netloc:
-        return url
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    # By hand, because what is wrong with an address must not keep it from being named in the error.
+    scheme, slashes, rest = url.partition("://")
+    place = rest if slashes else scheme
+    netloc = re.split(r"[/?#]", place, maxsplit=1)[0]
+    bare = netloc.rpartition("@")[2] + place[len(netloc) :]
+    return f"{scheme}://{bare}" if slashes else bare
 
 
 def authorization(url: str) -> str:

@@ -17,13 +17,12 @@ from typing import Final, Generic, TypeVar
 
 from aicr.errors import INTERNAL, AicrError
 from aicr.kube.backoff import delay
+from aicr.kube.timeouts import Timeouts
 
 K = TypeVar("K", bound=Hashable)
 LOG = logging.getLogger(__name__)
 
-#: First and longest pause after failures of one key, in seconds (client-go's are 5 ms and 1000 s).
-FIRST_PAUSE: Final = 0.005
-LONGEST_PAUSE: Final = 300.0
+_TIMES: Final = Timeouts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +48,8 @@ class Queue(Generic[K]):
     def __init__(
         self,
         *,
-        first: float = FIRST_PAUSE,
-        longest: float = LONGEST_PAUSE,
+        first: float = _TIMES.queue_first,
+        longest: float = _TIMES.queue_longest,
         random: Callable[[], float] = random_module.random,
     ) -> None:
         self._first = first

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random as random_module
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Final, TypeVar, cast, overload
 
 from aicr.errors import NOT_FOUND, AicrError
@@ -235,7 +235,7 @@ class Reader:
         namespace: str = "",
         labels: Labels = None,
         fields: Fields = None,
-    ) -> AsyncIterator[Event[T]]:
+    ) -> AsyncGenerator[Event[T], None]:
         """As `watch`, driven by a machine whose state the caller looks at."""
         selection = Selection(
             lambda: self.resource(kind),

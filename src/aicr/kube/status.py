@@ -111,7 +111,7 @@ def retry_after(headers: Mapping[str, str]) -> float:
     text = headers.get("Retry-After", "").strip()
     if not text:
         return 0.0
-    if text.isdigit():
+    if text.isascii() and text.isdigit():
         return float(text)
     try:
         until = parsedate_to_datetime(text)

@@ -102,10 +102,17 @@ Step = ListPage | OpenWatch | Pause
 
 
 def identity_of_document(document: dict[str, Any]) -> Identity:
-    """Identity of an object that is a plain document."""
-    metadata = document["metadata"]
-    key = (metadata.get("namespace", ""), metadata["name"])
-    return Identity(key, metadata.get("uid", ""), metadata.get("resourceVersion", ""))
+    """Identity of an object that is a plain document; SERVICE_UNAVAILABLE if it has no name."""
+    try:
+        metadata = document["metadata"]
+        key = (metadata.get("namespace", ""), metadata["name"])
+        return Identity(key, metadata.get("uid", ""), metadata.get("resourceVersion", ""))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise AicrError(
+            SERVICE_UNAVAILABLE,
+            "the server sent an object without metadata.name",
+            hint="an aggregated API server may be broken",
+        ) from error
 
 
 def identity_of_struct(struct: Any) -> Identity:
@@ -121,7 +128,7 @@ class WatchMachine(Generic[T]):
         identify: reads an object's identity.
         clock: seconds, monotonic.
         random: numbers in [0, 1), for jitter.
-        timeouts: `watch`, `backoff` and `backoff_cap` are used.
+        timeouts: `watch`, `backoff`, `backoff_cap` and `busy` are used.
         limit: objects a page.
         initial_events: try a streaming list first; servers without it are listed in pages.
         fatal: codes on which `ended` raises; an informer passes none and reports itself stale.
@@ -155,6 +162,9 @@ class WatchMachine(Generic[T]):
         self._refusals = 0
         self._expiries = 0
         self._opened_at: float | None = None
+        #: When a server first refused us what it gave before; None while it does not.
+        self._denied_at: float | None = None
+        self._watched = False
         self._progress = False
         self.synced = False
         self.stale_since: float | None = clock()
@@ -181,8 +191,10 @@ class WatchMachine(Generic[T]):
         self, items: Iterable[T], resource_version: str, continue_token: str
     ) -> Iterable[Event[T]]:
         """A page arrived. To be iterated to its end before the next step."""
+        identify, upsert = self.identify, self._upsert
         for item in items:
-            yield from self._upsert(item)
+            yield from upsert(item, identify(item))
+        self._denied_at = None
         self._continue = continue_token
         if not continue_token:
             self._version = resource_version
@@ -191,6 +203,8 @@ class WatchMachine(Generic[T]):
     def opened(self) -> None:
         """The server accepted the watch."""
         self._opened_at = self._clock()
+        self._denied_at = None
+        self._watched = True
         self._progress = False
         if self._seen is None:
             self._fresh()
@@ -198,14 +212,15 @@ class WatchMachine(Generic[T]):
     def received(self, type_: str, item: T) -> Iterable[Event[T]]:
         """An ADDED, MODIFIED or DELETED arrived on the watch."""
         self._moved()
+        identity = self.identify(item)
         if type_ in (ADDED, MODIFIED):
-            events = self._upsert(item)
+            events = self._upsert(item, identity)
         elif type_ == DELETED:
-            events = self._remove(item)
+            events = self._remove(item, identity)
         else:
             raise AicrError(SERVICE_UNAVAILABLE, f'the watch sent an unknown event "{type_}"')
         # Initial events come in no order of versions; a stream cut among them starts over anyway.
-        self._version = self.identify(item).version
+        self._version = identity[2]
         return events
 
     def bookmark(self, resource_version: str, *, initial_end: bool = False) -> Iterable[Event[T]]:
@@ -219,7 +234,8 @@ class WatchMachine(Generic[T]):
     def ended(self, error: AicrError | None = None) -> None:
         """The list failed, or the watch came to its end; None is an end in good order.
 
-        Raises *error* if its code is one of those that no waiting mends.
+        Raises *error* if its code is one of those that no waiting mends. A server that has just started
+        may refuse for some seconds what it gave before, since it has not read its roles yet.
         """
         watching, opened_at = self._opened_at is not None, self._opened_at
         self._opened_at = None
@@ -236,7 +252,7 @@ class WatchMachine(Generic[T]):
             self._expired()
         elif self._streaming_refused(error):
             self._stream_first = False
-        elif error.code in self._fatal:
+        elif error.code in self._fatal and not self._may_pass(error):
             raise error
         else:
             self._refused(error)
@@ -270,8 +286,8 @@ class WatchMachine(Generic[T]):
         events.append(Event(SYNCED, ("", ""), "", None))
         return events
 
-    def _upsert(self, item: T) -> tuple[Event[T], ...]:
-        key, uid, version = self.identify(item)
+    def _upsert(self, item: T, identity: Identity) -> tuple[Event[T], ...]:
+        key, uid, version = identity
         if self._seen is not None:
             self._seen.add(key)
         before = self._known.get(key)
@@ -284,8 +300,8 @@ class WatchMachine(Generic[T]):
             return (Event(MODIFIED, key, uid, item),)
         return (Event(DELETED, key, before[0], None), Event(ADDED, key, uid, item))
 
-    def _remove(self, item: T) -> tuple[Event[T], ...]:
-        key, uid, _ = self.identify(item)
+    def _remove(self, item: T, identity: Identity) -> tuple[Event[T], ...]:
+        key, uid, _ = identity
         before = self._known.get(key)
         if before is None or before[0] != uid:
             return ()
@@ -306,11 +322,23 @@ class WatchMachine(Generic[T]):
     def _streaming_refused(self, error: AicrError) -> bool:
         return self._stream_first and self._seen is not None and error.code == INVALID_REQUEST
 
+    def _may_pass(self, error: AicrError) -> bool:
+        """Whether a refusal may be that of a server that has just started and knows no roles yet.
+
+        Only of a collection that could be watched before, and for `Timeouts.busy` seconds.
+        """
+        if not self._watched or error.context.get("status") not in (401, 403):
+            return False
+        now = self._clock()
+        if self._denied_at is None:
+            self._denied_at = now
+        return now - self._denied_at < self._timeouts.busy
+
     def _refused(self, error: AicrError) -> None:
         """Answers that refuse to resume, unlike a server that is away, are not repeated for ever."""
         if self._seen is not None or not error.context.get("status"):
             return
-        if error.context.get("retry_after"):
+        if error.context.get("retry_after") or self._denied_at is not None:
             return
         self._refusals += 1
         if self._refusals >= REFUSALS_BEFORE_LIST:

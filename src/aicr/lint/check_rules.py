@@ -314,15 +314,15 @@ def _identity(operation: Operation) -> tuple[str, str, str]:
     return kind, str(found.get("namespace")), str(found.get("name"))
 
 
-def _maps(value: Any, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+def maps_of(value: Any, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Every map of a tree with its path."""
     if isinstance(value, dict):
         yield path, value
         for key, item in value.items():
-            yield from _maps(item, (*path, key))
+            yield from maps_of(item, (*path, key))
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _maps(item, (*path, index))
+            yield from maps_of(item, (*path, index))
 
 
 @rule(
@@ -336,7 +336,7 @@ def check_conditions_list(ground: Ground) -> Iterator[Problem]:
         for test in filter(_is_test, found):
             for operation in operations(test):
                 start = (*operation.path, "resource")
-                for path, node in _maps(operation.resource, start):
+                for path, node in maps_of(operation.resource, start):
                     if isinstance(node.get("conditions"), list):
                         yield Problem(
                             test.positions.key((*path, "conditions")),
@@ -360,7 +360,7 @@ def check_vacuous_loop(ground: Ground) -> Iterator[Problem]:
 
 
 def _loops(operation: Operation) -> Iterator[Problem]:
-    for path, node in _maps(operation.resource, (*operation.path, "resource")):
+    for path, node in maps_of(operation.resource, (*operation.path, "resource")):
         for key in node:
             if _ITERATOR.fullmatch(key):
                 yield Problem(

@@ -7,15 +7,16 @@ the other phases name metrics, which are free (recipe spec 2.2 step 7).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from aicr.constraints import addressable, expression, nodeset
+from aicr.constraints import addressable, expression, nodeset, ranges
 from aicr.errors import AicrError
 from aicr.lint.decoder import problem_of
 from aicr.lint.findings import ERROR, WARNING, Problem, rule
 
 if TYPE_CHECKING:
     from aicr.catalog.types import Constraint
+    from aicr.constraints.expression import Expression
     from aicr.lint.ground import Ground
     from aicr.lint.reading import Path, Source
 
@@ -89,20 +90,88 @@ def constraint_repeated(ground: Ground) -> Iterator[Problem]:
 )
 def constraint_redundant(ground: Ground) -> Iterator[Problem]:
     """A recipe constraint equal to the one that the overlay inherits."""
+    for inherited in _inherited(ground):
+        if inherited.value == inherited.constraint["value"]:
+            yield Problem(
+                inherited.where("name"),
+                f'constraint "{inherited.constraint["name"]}" repeats what overlay '
+                f'"{inherited.owner}" says',
+                "remove it here",
+            )
+
+
+@rule(
+    "constraint-loosened",
+    WARNING,
+    "A constraint replaces its ancestor's, so a wider one lets in clusters that were ruled out above.",
+)
+def constraint_loosened(ground: Ground) -> Iterator[Problem]:
+    """A recipe constraint that allows all that the inherited one allows, and more (field pain 24)."""
+    for inherited in _inherited(ground):
+        name, value = inherited.constraint["name"], inherited.constraint["value"]
+        if value != inherited.value and _is_wider(value, inherited.value):
+            yield Problem(
+                inherited.where("value"),
+                f'constraint "{name}": "{value}" is wider than "{inherited.value}", which overlay '
+                f'"{inherited.owner}" asks for',
+                "ask for as much as the overlay above, or change it there",
+            )
+
+
+class _Inherited(NamedTuple):
+    """A recipe constraint of an overlay, and the one of that name that it replaces."""
+
+    source: Source
+    path: Path
+    constraint: Constraint
+    value: str
+    owner: str
+
+    def where(self, field: str) -> str:
+        """Where a field of the constraint stands."""
+        return self.source.where(*self.path, field)
+
+
+def _inherited(ground: Ground) -> Iterator[_Inherited]:
+    """Every recipe constraint of an overlay that replaces one of the base or of an ancestor."""
     base = ground.overlays.get("base")
     for name, source in ground.overlays.items():
         chain = ground.chain(name)
         if chain is None or base is None or source is base:
             continue
-        inherited = {}
+        above = {}
         for ancestor in [base, *chain[:-1]]:
             for constraint in ancestor.spec.get("constraints") or ():
-                inherited[constraint["name"]] = (constraint["value"], ancestor.name)
+                above[constraint["name"]] = (constraint["value"], ancestor.name)
         for path, constraint in source.constraints:
-            value, owner = inherited.get(constraint["name"], (None, ""))
-            if path[:2] == ("spec", "constraints") and value == constraint["value"]:
-                yield Problem(
-                    source.where(*path, "name"),
-                    f'constraint "{constraint["name"]}" repeats what overlay "{owner}" says',
-                    "remove it here",
-                )
+            if path[:2] == ("spec", "constraints") and constraint["name"] in above:
+                yield _Inherited(source, path, constraint, *above[constraint["name"]])
+
+
+def _is_wider(value: str, other: str) -> bool:
+    """Whether the first expression holds wherever the second does, and elsewhere too.
+
+    False as well where that cannot be told: of text, and of ranges given with different precision.
+    """
+    try:
+        one, two = expression.parse(value), expression.parse(other)
+        floor, asked = _floor(one), _floor(two)
+        if floor and asked and floor != asked:
+            return floor < asked
+        both = expression.parse(ranges.intersect(value, other))
+    except AicrError:
+        return False
+    return _spelt(both) == _spelt(two) != _spelt(one)
+
+
+def _floor(found: Expression) -> tuple[int, int, int] | None:
+    """The numbers of an expression that is nothing but ``>= version``; those not given are 0."""
+    if len(found.arms) != 1 or len(found.arms[0]) != 1 or found.arms[0][0].operator != ">=":
+        return None
+    version = found.arms[0][0].version
+    return None if version is None else version.numbers
+
+
+def _spelt(found: Expression) -> set[frozenset[str]]:
+    """An expression without the order in which it was written."""
+    return {frozenset(part.text for part in arm) for arm in found.arms}

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 SHAPE = "document-shape"
 UNQUOTED = "unquoted-text"
 UNKNOWN_STRICT = "unknown-field-strict"
-CONSTRAINT = "constraint-shape"
 PROFILE = "profile-invalid"
 
 
@@ -83,6 +82,14 @@ class CollectingDecoder(Decoder):
         except AicrError as error:
             self.note(SHAPE, error)
             return False
+
+    def as_count(self, value: Any, path: Path, field: str) -> int:
+        """A whole number; what is none is noted, and nought."""
+        try:
+            return super().as_count(value, path, field)
+        except AicrError as error:
+            self.note(SHAPE, error)
+            return 0
 
     def known_keys(self, value: dict[str, Any], known: tuple[str, ...], path: Path) -> None:
         """Note every unknown key of a document that is read strictly."""
@@ -158,6 +165,9 @@ class CollectingDecoder(Decoder):
             except AicrError as error:
                 where = self.where((*place, index))
                 self.noted.append((SHAPE, Problem(where, error.message, error.hint)))
+
+    def check_local_file(self, file: str | None, place: Path) -> None:
+        """Nothing: the rule missing-file tells of a single file that leaves the tree."""
 
     def phase(self, value: Any, path: Path) -> Phase:
         """A phase; a timeout that is none is noted and left out."""

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from aicr.catalog.tree import Tree
     from aicr.catalog.types import RegistryEntry
-    from aicr.lint.files import Files
     from aicr.yamlio.positions import Positions
 
 DUPLICATE = "duplicate-name"
@@ -117,13 +116,6 @@ class Ground:
     def of(self, rule: str) -> Iterator[Problem]:
         """The problems that reading noted for a rule."""
         return (problem for noted, problem in self.noted if noted == rule)
-
-    def files_of(self, path: str) -> Files:
-        """The uppermost tree that has a file, else the topmost."""
-        for reading in reversed(self.readings):
-            if reading.files.exists(path):
-                return reading.files
-        return self.readings[-1].files
 
     def open(self, path: str) -> tuple[Any, Positions] | None:
         """A document of the uppermost tree that has it; None when it is absent or unreadable.

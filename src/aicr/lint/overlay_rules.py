@@ -168,7 +168,10 @@ def criteria_not_restated(ground: Ground) -> Iterator[Problem]:
         for ancestor in reversed(chain[:-1]):
             missing = {f: w for f, w in words(ancestor).items() if own.get(f) != w}
             if missing:
-                said = ", ".join(f"{field}: {word}" for field, word in missing.items())
+                said = ", ".join(
+                    f"{field}: {word}" + (f" (but {own[field]})" if field in own else "")
+                    for field, word in missing.items()
+                )
                 yield Problem(
                     source.where("spec", "criteria"),
                     f'overlay "{source.name}" inherits from "{ancestor.name}" but does not state '

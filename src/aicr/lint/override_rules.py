@@ -15,6 +15,7 @@ from aicr.catalog.registry import KUSTOMIZE, component_type
 from aicr.contract.documents import type_name
 from aicr.errors import AicrError
 from aicr.lint.findings import WARNING, Problem, rule
+from aicr.lint.overlay_rules import words
 from aicr.lint.registry_rules import value_paths_of
 from aicr.recipe.hydrate import layered
 from aicr.recipe.merge import compose
@@ -148,6 +149,8 @@ def _touched_elsewhere(ground: Ground, leaf: Leaf) -> bool:
     for source in ground.sources():
         if not source.is_mixin and source.name in lineage:
             continue
+        if not _meet(ground, source, leaf.source):
+            continue
         ref: Any = source.ref(leaf.component) or {}
         heir = not source.is_mixin and leaf.source in (ground.chain(source.name) or ())
         # An heir comes later and overrides this leaf anyway, unless it brings a file below it.
@@ -158,6 +161,19 @@ def _touched_elsewhere(ground: Ground, leaf: Leaf) -> bool:
         ):
             return True
     return False
+
+
+def _meet(ground: Ground, other: Source, source: Source) -> bool:
+    """Whether some query selects both, as far as their own criteria tell; a mixin goes with its users."""
+    if other.is_mixin:
+        users = (
+            user
+            for user in ground.overlays.values()
+            if other.name in (user.spec.get("mixins") or ())
+        )
+        return any(_meet(ground, user, source) for user in users)
+    stated = words(source)
+    return all(stated.get(field, word) == word for field, word in words(other).items())
 
 
 @rule(

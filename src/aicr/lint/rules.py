@@ -12,11 +12,13 @@ from aicr.lint import (
     check_rules,
     constraint_rules,
     document_rules,
+    engine_rules,
     file_rules,
     overlay_rules,
     override_rules,
     registry_rules,
     trial_rules,
+    upgrade_rules,
     validator_rules,
     values_rules,
 )
@@ -32,7 +34,9 @@ MODULES: Final = (
     override_rules,
     values_rules,
     check_rules,
+    engine_rules,
     validator_rules,
+    upgrade_rules,
 )
 
 #: Every rule by id, sorted.

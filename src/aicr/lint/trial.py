@@ -12,6 +12,7 @@ how findings are printed. Source: recipe spec 4.3 to 4.11 and 7, bundler spec 2.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from aicr.bundle.gotemplate.functions import NAMES
@@ -24,6 +25,7 @@ from aicr.catalog.registry import KUSTOMIZE, apply_defaults
 from aicr.errors import AicrError, nearest
 from aicr.lint.decoder import problem_of
 from aicr.lint.findings import Problem, split_place
+from aicr.lint.folder_trial import refusal
 from aicr.recipe import profile as profiles
 from aicr.recipe.coherence import canonical_type, ref_problems
 from aicr.recipe.configuration import TCPXO_RUNTIME, apply_configuration, ships_tcpxo_runtime
@@ -48,6 +50,7 @@ PROFILE = "profile-conflict"
 DEPENDENCY = "dependency-unknown"
 CIRCLE = "dependency-circle"
 INCOHERENT = "component-incoherent"
+UNDEPLOYABLE = "component-undeployable"
 TEMPLATE = "template-syntax"
 RENDER = "manifest-render"
 UNRESOLVABLE = "recipe-unresolvable"
@@ -80,6 +83,7 @@ class Trials:
         self.found: dict[tuple[str, str, str], tuple[str, list[str]]] = {}
         self._overlay = ""
         self._rendered: set[str] = set()
+        self._laid_out: dict[str, AicrError | None] = {}
         self._scheduling = parse_scheduling(BundleOptions())
         self._parsed: dict[str, bool] = {}
         for path in ground.tree.paths():
@@ -190,6 +194,7 @@ class Trials:
             for problem in problems:
                 self._note(INCOHERENT, self._owner(composition, ref["name"]), problem)
             if not problems and ref.get("type") != KUSTOMIZE:
+                self._lay_out(composition, catalog, ref)
                 self._render(composition, catalog, ref)
 
     def _dependencies(self, composition: Composition, refs: list[ComponentRef]) -> None:
@@ -216,8 +221,23 @@ class Trials:
         except AicrError as error:
             reason = error.chain()[-1]
             circle = reason.message.partition("[")[2].rstrip("]").split()
-            where = self._dependency(composition, circle[0], circle[1])
-            self._note(CIRCLE, where, reason.message, reason.hint)
+            places = [
+                self._dependency(composition, name, dependency)
+                for name, dependency in pairwise(circle)
+            ]
+            # What a data directory adds to a sound tree is what closes the circle.
+            top = self.ground.readings[-1].files.place("")
+            place = next((place for place in places if place.startswith(top)), places[0])
+            self._note(CIRCLE, place, reason.message, reason.hint)
+
+    def _lay_out(self, composition: Composition, catalog: Catalog, ref: ComponentRef) -> None:
+        """The folder of a component, as every bundle would have it."""
+        key = repr([ref.get(field) for field in ("source", *_RENDERED_BY) if field != "overrides"])
+        if key not in self._laid_out:
+            self._laid_out[key] = refusal(ref, catalog.registry.get(ref["name"]))
+        if error := self._laid_out[key]:
+            where = self._owner(composition, ref["name"])
+            self._note(UNDEPLOYABLE, where, error.message, error.hint)
 
     def _render(self, composition: Composition, catalog: Catalog, ref: ComponentRef) -> None:
         """Values of a component and its manifests, as a bundle without flags would have them."""

@@ -25,6 +25,10 @@ _tried(trial.PROFILE, "A profile must fit the recipe that declares it, under eac
 _tried(trial.DEPENDENCY, "A dependency on a component that the recipe lacks stops the resolution.")
 _tried(trial.CIRCLE, "Components that wait for each other can never be deployed.")
 _tried(trial.INCOHERENT, "A component without chart, version or manifest cannot be deployed.")
+_tried(
+    trial.UNDEPLOYABLE,
+    "A name, namespace, chart address or manifest name that no folder can have stops every bundle.",
+)
 _tried(trial.TEMPLATE, "A manifest that is no Go template of the supported kind stops the bundle.")
 _tried(trial.RENDER, "A manifest that does not render to Kubernetes objects stops the bundle.")
 _tried(trial.UNRESOLVABLE, "The criteria of an overlay must lead to a recipe.")

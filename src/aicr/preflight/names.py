@@ -15,7 +15,6 @@ CHECKS_ANNOTATION: Final = "nvsentinel.nvidia.com/preflight-checks"
 GANG_ID_LABEL: Final = "nvsentinel.nvidia.com/gang-id"
 MANAGED_BY_LABEL: Final = "nvsentinel.nvidia.com/managed-by"
 MANAGED_BY: Final = "preflight"
-WEBHOOK_NAME: Final = "preflight.nvsentinel.nvidia.com"
 #: Annotation of a mirror pod, by which the kubelet shows a static pod to the API server.
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
 

@@ -35,6 +35,7 @@ from aicr.preflight.config import Config, load
 from aicr.preflight.logs import text_of
 from aicr.preflight.server_app import MetricsApp, WebhookApp
 from aicr.preflight.server_tls import Certificate, Validity
+from aicr.preflight.times import ServerTimes
 
 if TYPE_CHECKING:
     import uvicorn
@@ -42,13 +43,7 @@ if TYPE_CHECKING:
     from aicr.preflight.server_metrics import GangFigures, Metrics
 
 LOG: Final = logging.getLogger("aicr.preflight.server")
-#: Longer than the API server keeps an idle connection, so that it is never we who close one that it
-#: is about to use.
-KEEP_ALIVE: Final = 120
-#: Seconds for requests that have arrived, once nothing new is accepted.
-GRACE: Final = 5
-#: Seconds for connections that have been accepted to bring a request, or to be closed as idle.
-SETTLE: Final = 1.0
+TIMES: Final = ServerTimes()
 #: Connections that wait to be accepted; a job of a thousand pods arrives at once.
 BACKLOG: Final = 2048
 
@@ -254,8 +249,8 @@ class _Process:
             date_header=False,
             proxy_headers=False,
             backlog=BACKLOG,
-            timeout_keep_alive=KEEP_ALIVE,
-            timeout_graceful_shutdown=GRACE,
+            timeout_keep_alive=int(TIMES.keep_alive),
+            timeout_graceful_shutdown=int(TIMES.grace),
         )
         config.load()
         if certificate is not None:
@@ -277,7 +272,7 @@ class _Process:
         _settle_memory()
         try:
             while not all(server.started for server, _ in servers):
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(TIMES.start)
             LOG.info("Serving", extra={"port": servers[0][1].getsockname()[1]})
             await asyncio.wait([*running, *failing, ending], return_when=asyncio.FIRST_COMPLETED)
             await self._drain(app, failed=any(task.done() for task in failing))
@@ -323,9 +318,9 @@ async def _close_door(server: uvicorn.Server, sock: socket.socket) -> None:
         listener.close()
     sock.close()
     loop = asyncio.get_running_loop()
-    end = loop.time() + SETTLE
+    end = loop.time() + TIMES.settle
     while server.server_state.connections and loop.time() < end:
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(TIMES.settle_look)
 
 
 async def _guarded(controllers: Coroutine[Any, Any, None]) -> None:

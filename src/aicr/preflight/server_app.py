@@ -14,12 +14,11 @@ from typing import Any, Final, Protocol
 
 from aicr.errors import AicrError
 from aicr.preflight.logs import text_of
+from aicr.preflight.times import ServerTimes
 
 LOG: Final = logging.getLogger("aicr.preflight.server")
 #: Bytes of one AdmissionReview. The API server takes objects of 3 MB; a review may hold one twice.
 LARGEST_BODY: Final = 16 * 1024 * 1024
-#: Seconds in which a request must have arrived (spec 2.1).
-READ_TIMEOUT: Final = 10.0
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -63,7 +62,7 @@ class WebhookApp:
         reviewer: Reviewer,
         *,
         unready: Callable[[], str],
-        read_timeout: float = READ_TIMEOUT,
+        read_timeout: float = ServerTimes().read,
     ) -> None:
         """*unready* says why the webhook cannot be relied on; "" if it can."""
         self._reviewer = reviewer

@@ -17,12 +17,11 @@ from datetime import UTC, datetime
 from typing import Final
 
 from aicr.errors import AicrError, invalid, not_found
+from aicr.preflight.times import ServerTimes
 
 LOG: Final = logging.getLogger("aicr.preflight.server")
 #: Least part of a certificate's life that must be left for the webhook to count as ready.
 LEAST_LIFE: Final = 0.05
-#: Seconds between two looks at the files.
-INTERVAL: Final = 1.0
 _CERTIFICATE: Final = "tls.crt"
 _KEY: Final = "tls.key"
 
@@ -110,7 +109,7 @@ class Certificate:
         )
         return True
 
-    async def watch(self, interval: float = INTERVAL) -> None:
+    async def watch(self, interval: float = ServerTimes().certificate) -> None:
         """Refresh every *interval* seconds until cancelled."""
         while True:
             await asyncio.sleep(interval)

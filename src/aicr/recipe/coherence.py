@@ -46,12 +46,14 @@ def check_coherence(refs: Sequence[ComponentRef]) -> None:
         if ref["name"] == RESERVED_NAME:
             raise invalid(
                 f'component "{RESERVED_NAME}" uses a reserved name; "deployer" is reserved for '
-                f"--set deployer:<key>"
+                f"--set deployer:<key>",
+                hint="give the component another name",
             )
     problems = sorted(problem for ref in refs if is_enabled(ref) for problem in ref_problems(ref))
     if problems:
         raise invalid(
             "recipe has incoherent component ref(s): " + "; ".join(problems),
+            hint="correct each of them in the recipe, its overlay or its registry entry",
             context={"problems": problems},
         )
 

@@ -63,6 +63,7 @@ def check_configuration(configuration: dict[str, Any], criteria: Criteria) -> No
             raise invalid(
                 "Slurm accounting mode can only be set when recipe platform is slurm",
                 where="--slurm-accounting-mode",
+                hint="add --platform slurm, or drop the flag",
             )
         if mode not in ACCOUNTING_MODES:
             raise invalid(

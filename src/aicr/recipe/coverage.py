@@ -47,22 +47,27 @@ def check_coverage(
     if not query:
         return
     applied = [name for name in applied if name != "base"]
-    carried = [stated_words(catalog.overlays[name]) for name in applied]
-    uncovered = [
-        dimension
-        for dimension in query
-        if not any(words.get(dimension) == query[dimension] for words in carried)
-    ]
     extra: dict[str, Any] = {}
     if excluded:
         extra["excludedOverlays"] = excluded
     if warnings:
         extra["constraintWarnings"] = warnings
+    uncovered = _uncovered(catalog, query, applied)
     if uncovered:
         _refuse_uncovered(catalog, criteria, query, uncovered, excluded or [], extra)
-    if any(all(words.get(d) == v for d, v in query.items()) for words in carried):
-        return
-    _check_strict(catalog, criteria, query, applied, extra)
+    reachable = _reachable(catalog, query, applied)
+    if reachable:
+        _refuse_vague(catalog, criteria, query, reachable, extra)
+
+
+def _uncovered(catalog: Catalog, query: dict[str, str], applied: list[str]) -> list[str]:
+    """Stated dimensions whose value no applied overlay carries (recipe spec 4.9 A)."""
+    carried = [stated_words(catalog.overlays[name]) for name in applied]
+    return [
+        dimension
+        for dimension in query
+        if not any(words.get(dimension) == query[dimension] for words in carried)
+    ]
 
 
 def _refuse_uncovered(
@@ -152,13 +157,14 @@ def _tuple_text(words: dict[str, str]) -> str:
     return ", ".join(f"{field}={words[field]}" for field in FIELDS if field in words)
 
 
-def _check_strict(
-    catalog: Catalog,
-    criteria: Criteria,
-    query: dict[str, str],
-    applied: list[str],
-    extra: dict[str, Any],
-) -> None:
+def _reachable(catalog: Catalog, query: dict[str, str], applied: list[str]) -> dict[str, list[str]]:
+    """Strict dimensions left out that would select more, with their values (recipe spec 4.9 B).
+
+    Nothing is demanded where one applied overlay carries all that was stated.
+    """
+    carried = [stated_words(catalog.overlays[name]) for name in applied]
+    if any(all(words.get(d) == v for d, v in query.items()) for words in carried):
+        return {}
     reachable = {}
     for dimension in STRICT_DIMENSIONS:
         if dimension in query:
@@ -177,15 +183,26 @@ def _check_strict(
         ]
         if valid:
             reachable[dimension] = valid
-    if not reachable:
-        return
+    return reachable
+
+
+def _refuse_vague(
+    catalog: Catalog,
+    criteria: Criteria,
+    query: dict[str, str],
+    reachable: dict[str, list[str]],
+    extra: dict[str, Any],
+) -> None:
     asked = " and ".join(
         f"{dimension} (valid: {', '.join(values)})" for dimension, values in reachable.items()
     )
+    completed = [
+        {**query, dimension: value} for dimension, values in reachable.items() for value in values
+    ]
     raise AicrError(
         INVALID_REQUEST,
         f"{criteria.as_text()} has no recipe covering that combination; specify {asked}",
-        hint=_neighbours_hint(catalog, query),
+        hint=_neighbours_hint(catalog, query, completed),
         context={
             "strictDimensions": [
                 {"dimension": dimension, "validValues": values}
@@ -210,37 +227,69 @@ def _reaches_more(catalog: Catalog, query: dict[str, str], applied: list[str]) -
         return True
 
 
-def neighbours(catalog: Catalog, query: dict[str, str]) -> list[dict[str, str]]:
-    """Supported combinations that share the most words with the query, best first.
+def neighbours(
+    catalog: Catalog, query: dict[str, str], completed: Iterable[dict[str, str]] = ()
+) -> list[dict[str, str]]:
+    """Combinations near the query that do resolve, nearest first; at most three.
 
-    Combinations are the words of overlays that no other overlay inherits from; at most three.
+    Those of *completed* come first: the query with a word that it lacked. Then come the words of
+    overlays, and the query with one word less: those that keep the service, because nobody changes
+    their cloud for a recipe, then the fewest changes of what was asked for, then the fewest
+    additions (field cases E3, E4).
     """
-    parents = {ancestor for name in catalog.overlays for ancestor in _ancestors(catalog, name)}
-    scored = []
-    for name, overlay in catalog.overlays.items():
-        words = stated_words(overlay)
-        if name in parents or not words or overlay["spec"].get("criteria") is None:
-            continue
-        shared = sum(words.get(d) == v for d, v in query.items())
-        conflicts = sum(d in words and words[d] != v for d, v in query.items())
-        if shared:
-            scored.append((conflicts - shared, len(words), _tuple_text(words), words))
-    scored.sort(key=lambda entry: entry[:3])
-    return [words for *_, words in scored[:_SHOWN_NEIGHBOURS]]
+    ranked: dict[str, tuple[tuple[int, ...], dict[str, str]]] = {}
+    for words in completed:
+        ranked[_tuple_text(words)] = ((0, 0, 0, 0, 0), words)
+    offered = [
+        stated_words(overlay)
+        for overlay in catalog.overlays.values()
+        if overlay["spec"].get("criteria") is not None
+    ]
+    offered += [{d: v for d, v in query.items() if d != dropped} for dropped in query]
+    for words in offered:
+        if any(words.get(d) == v for d, v in query.items()):
+            ranked.setdefault(_tuple_text(words), ((1, *_distance(query, words)), words))
+    found: list[dict[str, str]] = []
+    for _, (_, words) in sorted(ranked.items(), key=lambda entry: (entry[1][0], entry[0])):
+        if _resolves(catalog, words):
+            found.append(words)
+            if len(found) == _SHOWN_NEIGHBOURS:
+                break
+    return found
 
 
-def _ancestors(catalog: Catalog, name: str) -> tuple[str, ...]:
+def _distance(query: dict[str, str], words: dict[str, str]) -> tuple[int, int, int, int]:
+    """How far *words* are from the query: a changed service, changed words, added, dropped ones."""
+    changed = [d for d, v in query.items() if words.get(d) != v]
+    return (
+        int("service" in changed),
+        len(changed),
+        sum(d not in query for d in words),
+        sum(d not in words for d in changed),
+    )
+
+
+def _resolves(catalog: Catalog, query: dict[str, str]) -> bool:
+    """Whether these words select overlays that cover them."""
     try:
-        return chain(catalog, name)[:-1]
+        applied = [
+            member for leaf in maximal_leaves(catalog, query) for member in chain(catalog, leaf)
+        ]
     except AicrError:
-        # A broken chain of an overlay that the query does not select is reported when it is selected.
-        return ()
+        # A broken chain is reported to whoever asks for it; here it only may not be recommended.
+        return False
+    return not _uncovered(catalog, query, applied) and not _reachable(catalog, query, applied)
 
 
-def _neighbours_hint(catalog: Catalog, query: dict[str, str]) -> str:
-    near = neighbours(catalog, query)
+def _neighbours_hint(
+    catalog: Catalog, query: dict[str, str], completed: Iterable[dict[str, str]] = ()
+) -> str:
+    near = neighbours(catalog, query, completed)
     if not near:
-        return ""
+        words = [stated_words(overlay) for overlay in catalog.overlays.values()]
+        there = {field: sorted({each[field] for each in words if field in each}) for field in query}
+        known = [f"{field} {', '.join(values)}" for field, values in there.items() if values]
+        return f"recipes exist for {'; '.join(known)}" if known else ""
     shown = " | ".join(
         " ".join(f"--{field} {words[field]}" for field in FIELDS if field in words)
         for words in near

@@ -49,8 +49,11 @@ class Criteria:
         self.intent = normalise("intent", intent)
         self.os = normalise("os", os)
         self.platform = normalise("platform", platform)
-        if nodes < 0:
-            raise invalid(f"invalid nodes count: {nodes} (must be >= 0)")
+        if type(nodes) is not int or nodes < 0:
+            raise invalid(
+                f"invalid nodes count: {nodes} (must be >= 0)",
+                hint="nodes is a whole number from 0",
+            )
         self.nodes = nodes
 
     def get(self, field: str) -> str:
@@ -98,6 +101,24 @@ class Criteria:
         return self.as_text()
 
 
+#: What people call a thing, and the word of ours that they mean; for hints only, never taken as it. The
+#: nearest word by spelling would send a user of AWS to aks.
+_MEANT: Final[dict[str, dict[str, str]]] = {
+    "service": {
+        "amazon": "eks",
+        "aws": "eks",
+        "azure": "aks",
+        "gcp": "gke",
+        "google": "gke",
+        "linode": "lke",
+        "oci": "oke",
+        "oracle": "oke",
+    },
+    "os": {"amazon": "amazonlinux", "oracle": "ol", "oraclelinux": "ol", "redhat": "rhel"},
+    "intent": {"serving": "inference", "train": "training"},
+}
+
+
 def normalise(field: str, raw: str) -> str:
     """Trim, lower-case and de-alias one word; empty becomes ``any`` (recipe spec 1.3).
 
@@ -137,7 +158,7 @@ def check_value(
     known = known_values(field, catalog, strict=strict)
     if word in known:
         return
-    near = nearest(word, [*known, *ALIASES.get(field, {})])
+    near = _MEANT.get(field, {}).get(word) or nearest(word, [*known, *ALIASES.get(field, {})])
     suggestion = f'did you mean "{near}"? ' if near else ""
     raise invalid(
         f"invalid {field} type: {raw.strip()}",
@@ -153,6 +174,12 @@ def check(criteria: Criteria, catalog: Catalog, *, strict: bool = False, where: 
     Raises:
         AicrError: INVALID_REQUEST ``failed to parse <field> type`` caused by the word at fault.
     """
+    if not isinstance(criteria, Criteria):
+        # A map has a get of its own, and would be refused for a word that nobody wrote.
+        raise invalid(
+            f"criteria must be aicr.Criteria, found {type(criteria).__name__}",
+            hint='for example aicr.Criteria(service="eks", intent="training")',
+        )
     for field in FIELDS:
         try:
             check_value(field, criteria.get(field), catalog, strict=strict)

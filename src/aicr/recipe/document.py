@@ -10,7 +10,14 @@ from __future__ import annotations
 
 from aicr.catalog.criteria_values import FIELDS
 from aicr.catalog.dependencies import check_dependencies, deployment_order
-from aicr.catalog.fields import REF_BOOLS, REF_LISTS, REF_ORDER, REF_STRINGS
+from aicr.catalog.fields import (
+    CONSTRAINT_KEYS,
+    PHASES,
+    REF_BOOLS,
+    REF_LISTS,
+    REF_ORDER,
+    REF_STRINGS,
+)
 from aicr.catalog.registry import component_type
 from aicr.contract.documents import V1, V1BETA2, check_header, type_name
 from aicr.errors import AicrError, invalid, nearest
@@ -39,6 +46,7 @@ TOP_LEVEL: Final = (
     "validation",
 )
 
+_QUOTE: Final = "quote it"
 _AGAIN: Final = 'correct the file, or run "aicr recipe" to generate it again'
 
 
@@ -82,11 +90,14 @@ def load_recipe(text: str, source: str, catalog: Catalog, *, mode: str = "helm")
     header = {**value, "kind": "RecipeResult"} if legacy_kind else value
     notice = check_header(header, "RecipeResult", source=source)
     warnings = [notice] if notice else []
+    if legacy_kind and not notice:
+        warnings.append(
+            f'{source}: kind "Recipe" is read as "RecipeResult"; rewrite it with aicr migrate'
+        )
     try:
         _check_shape(value)
     except _ShapeError as problem:
-        place = _positions(text, source, mode).where(problem.path)
-        raise invalid(problem.message, where=place, hint=problem.hint) from None
+        raise _placed(problem, text, source, mode) from None
     # Header first: this is also the order in which a bundle writes it.
     document: Any = {"kind": "RecipeResult", "apiVersion": _api_version(value)}
     document.update((key, copy_tree(value[key])) for key in value if key not in document)
@@ -137,6 +148,16 @@ def _parse(text: str, source: str, mode: str) -> Any:
     return read_fast(text, source=source, mode=mode)
 
 
+def _placed(problem: _ShapeError, text: str, source: str, mode: str) -> AicrError:
+    """The error for a wrong shape: only now is the text read with its places, and its spellings."""
+    positions = _positions(text, source, mode)
+    hint, written = problem.hint, positions.plain(problem.path)
+    if hint.startswith(_QUOTE) and written:
+        # What was read has lost it: 24.10 is the number 24.1.
+        hint = f'{_QUOTE}: "{written}"'
+    return invalid(problem.message, where=positions.where(problem.path), hint=hint)
+
+
 def _positions(text: str, source: str, mode: str) -> Positions:
     from aicr.yamlio import jsontext, read
 
@@ -159,8 +180,7 @@ def _resolve_overlay(
         for key in FIELDS:
             _expect_text((criteria or {}).get(key), ("spec", "criteria", key))
     except _ShapeError as problem:
-        place = _positions(text, source, mode).where(problem.path)
-        raise invalid(problem.message, where=place, hint=problem.hint) from None
+        raise _placed(problem, text, source, mode) from None
     if not criteria:
         raise invalid(
             f'overlay "{source}" has no criteria; only leaf overlays can be bundled',
@@ -187,6 +207,7 @@ def _check_shape(document: dict[str, Any]) -> None:
         _expect(document.get(key), dict, (key,))
     for key in ("constraints", "componentRefs", "deploymentOrder"):
         _expect(document.get(key), list, (key,))
+    _check_profile((document.get("metadata") or {}).get("selectedProfile"))
     criteria = document.get("criteria") or {}
     for key in FIELDS:
         _expect_text(criteria.get(key), ("criteria", key))
@@ -194,14 +215,56 @@ def _check_shape(document: dict[str, Any]) -> None:
         raise _ShapeError(("criteria", "nodes"), "nodes must be a whole number")
     for index, ref in enumerate(document.get("componentRefs") or ()):
         _check_ref(ref, ("componentRefs", index))
-    for index, constraint in enumerate(document.get("constraints") or ()):
-        place = ("constraints", index)
-        if not isinstance(constraint, dict):
-            raise _ShapeError(place, f"a constraint must be a map, found {type_name(constraint)}")
-        for key in ("name", "value"):
-            _expect_text(constraint.get(key), (*place, key))
+    _check_constraints(document.get("constraints"), ("constraints",))
     for index, name in enumerate(document.get("deploymentOrder") or ()):
         _expect_item(name, ("deploymentOrder", index))
+    for phase, block in (document.get("validation") or {}).items():
+        _check_phase(phase, block, ("validation", phase))
+
+
+def _check_profile(profile: Any) -> None:
+    """The profile that was selected says which paths a bundle locks (recipe spec 4.11)."""
+    place = ("metadata", "selectedProfile")
+    _expect(profile, dict, place)
+    for key in ("name", "value", "advertiser"):
+        _expect_text((profile or {}).get(key), (*place, key))
+    if profile and not (profile.get("name") and profile.get("value")):
+        raise _ShapeError(place, "selectedProfile needs a name and a value")
+    owned = (profile or {}).get("ownedPaths")
+    _expect(owned, dict, (*place, "ownedPaths"))
+    for component, paths in (owned or {}).items():
+        here = (*place, "ownedPaths", component)
+        _expect(paths, list, here)
+        for index, path in enumerate(paths or ()):
+            _expect_item(path, (*here, index))
+
+
+def _check_phase(phase: str, block: Any, place: tuple[str | int, ...]) -> None:
+    """A phase is copied into the bundle and judged there later, so its texts must be texts by now."""
+    if phase not in PHASES:
+        near = nearest(phase, list(PHASES))
+        hint = f'did you mean "{near}"?' if near else f"phases: {', '.join(PHASES)}"
+        raise _ShapeError(place, f'unknown validation phase "{phase}"', hint)
+    _expect(block, dict, place)
+    found = block or {}
+    for key in ("timeout", "infrastructure"):
+        _expect_text(found.get(key), (*place, key))
+    for key, kind in (("checks", list), ("constraints", list), ("nodeSelection", dict)):
+        _expect(found.get(key), kind, (*place, key))
+    for index, check in enumerate(found.get("checks") or ()):
+        _expect_item(check, (*place, "checks", index))
+    _check_constraints(found.get("constraints"), (*place, "constraints"))
+
+
+def _check_constraints(constraints: Any, place: tuple[str | int, ...]) -> None:
+    for index, constraint in enumerate(constraints or ()):
+        here = (*place, index)
+        if not isinstance(constraint, dict):
+            raise _ShapeError(here, f"a constraint must be a map, found {type_name(constraint)}")
+        if not constraint.get("name"):
+            raise _ShapeError(here, "a constraint needs a name")
+        for key in CONSTRAINT_KEYS:
+            _expect_text(constraint.get(key), (*here, key))
 
 
 def _check_ref(ref: Any, place: tuple[str | int, ...]) -> None:
@@ -276,5 +339,5 @@ def _expect_text(value: Any, path: tuple[str | int, ...]) -> None:
         return
     shown = str(value).lower() if isinstance(value, bool) else value
     field = path[-1] if isinstance(path[-1], str) else f"an entry of {path[-2]}"
-    hint = "" if isinstance(value, (dict, list)) else f'quote it: "{shown}"'
+    hint = "" if isinstance(value, (dict, list)) else f'{_QUOTE}: "{shown}"'
     raise _ShapeError(path, f"{field} must be text, found {type_name(value)}", hint)

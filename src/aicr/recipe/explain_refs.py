@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from aicr.catalog.dependencies import is_enabled
 from aicr.catalog.fields import REF_BOOLS, REF_LISTS, REF_ORDER
-from aicr.catalog.registry import KUSTOMIZE, apply_defaults, component_type
+from aicr.catalog.registry import KUSTOMIZE, apply_defaults, component_type, shipped_check
 from aicr.errors import nearest, not_found
 from aicr.recipe.explain_values import SET, SETS, step
 from aicr.recipe.provenance import REGISTRY
@@ -117,9 +117,9 @@ def _registry_steps(origins: Origins, component: str, name: str) -> list[Step]:
     apply_defaults(filled, entry)
     filled["type"] = component_type(entry)
     del filled["name"]
-    assert_file = (entry.get("healthCheck") or {}).get("assertFile")
-    if assert_file and not ref.get("healthCheckSkip"):
-        filled["healthCheckAsserts"] = origins.recipe.catalog.tree.read_text(assert_file)
+    check = shipped_check(ref, entry, origins.recipe.catalog.tree)
+    if check is not None:
+        filled["healthCheckAsserts"] = check
     if not filled.get(name):
         return []
     trail = _registry_trail(name, kind)

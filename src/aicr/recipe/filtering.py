@@ -32,10 +32,6 @@ class Verdicts:
         self.excluded: list[ExcludedOverlay] = []
         self.warnings: list[ConstraintWarning] = []
 
-    def excluded_names(self) -> set[str]:
-        """Names of all overlays ruled out."""
-        return {entry["name"] for entry in self.excluded}
-
 
 def failure(constraint: Constraint, snapshot: Any) -> tuple[str, str] | None:
     """None when the constraint holds, else ``(actual, reason)``.

@@ -7,7 +7,7 @@ in an upper layer deletes the key below, at any depth; where nothing is below, i
 from __future__ import annotations
 
 from aicr.catalog.registry import KUSTOMIZE
-from aicr.errors import INTERNAL, NOT_FOUND, AicrError, nearest
+from aicr.errors import INTERNAL, NOT_FOUND, AicrError, invalid, nearest
 from aicr.values.merge import deep_merge
 
 TYPE_CHECKING = False
@@ -102,9 +102,15 @@ def hydrate(recipe: Recipe) -> dict[str, Any]:
     Every component is hydrated, whatever is asked for later, so a missing values file never hides.
 
     Raises:
-        AicrError: INTERNAL ``failed to hydrate values for component …``.
+        AicrError: INTERNAL ``failed to hydrate values for component …``; INVALID_REQUEST for
+            something that is no recipe.
     """
-    document = recipe.document
+    document = getattr(recipe, "document", None)
+    if document is None:
+        raise invalid(
+            f"only what aicr.resolve gives can be hydrated, found {type(recipe).__name__}",
+            hint="pass the recipe itself: its document does not know the catalogue's values files",
+        )
     metadata: dict[str, Any] = dict(document.get("metadata") or {})
     for key in ("appliedOverlays", "excludedOverlays", "constraintWarnings"):
         metadata[key] = list(metadata.get(key) or [])

@@ -51,14 +51,28 @@ def apply_mixins(composition: Composition, catalog: Catalog) -> tuple[dict[str, 
             near = nearest(name, list(catalog.mixins))
             raise not_found(
                 f'mixin "{name}" not found in recipes/mixins/',
+                where=_asked_by(name, composition, catalog),
                 hint=f'did you mean "{near}"?'
                 if near
                 else f"known: {', '.join(sorted(catalog.mixins)) or 'none'}",
             )
+        # Messages name the file as a person finds it, in a data directory as well.
+        mixin = {"name": name, "path": catalog.tree.place(mixin["path"]), "spec": mixin["spec"]}
         _add_constraints(composition, mixin, brought)
         for ref in mixin["spec"].get("componentRefs") or ():
             _add_ref(composition, mixin, ref, catalog, warnings)
     return brought, warnings
+
+
+def _asked_by(name: str, composition: Composition, catalog: Catalog) -> str:
+    """The files of the applied overlays that list a mixin."""
+    known = {catalog.base["name"]: catalog.base, **catalog.overlays}
+    overlays = [known[applied] for applied in composition.applied if applied in known]
+    return ", ".join(
+        catalog.tree.place(overlay["path"])
+        for overlay in overlays
+        if name in (overlay["spec"].get("mixins") or ())
+    )
 
 
 def _add_constraints(composition: Composition, mixin: Mixin, brought: dict[str, str]) -> None:
@@ -69,6 +83,7 @@ def _add_constraints(composition: Composition, mixin: Mixin, brought: dict[str, 
                 f'mixin "{mixin["name"]}" constraint "{name}" conflicts with inheritance chain or '
                 f"another mixin",
                 where=mixin["path"],
+                hint="state the constraint in one place only",
             )
         composition.constraints[name] = constraint.copy()
         brought[name] = mixin["name"]
@@ -106,6 +121,7 @@ def _add_ref(
                 f"PreManifestFiles, DependencyRefs, or registry-allowlisted Overrides paths to an "
                 f"existing component",
                 where=mixin["path"],
+                hint=f"set {field} in an overlay of the chain instead",
             )
     if not is_enabled(existing):
         warnings.append(f"{label}: the component is disabled, so the mixin has no effect on it")
@@ -146,11 +162,14 @@ def _check_shape(label: str, value: Any, mixin: Mixin, trail: str = "") -> None:
             raise invalid(
                 f'{label} has override key "{key}", which is empty or holds a dot',
                 where=mixin["path"],
+                hint="nest maps instead of joining keys by dots",
             )
         if isinstance(item, dict):
             if not item:
                 raise invalid(
-                    f'{label} sets an empty map at overrides path "{path}"', where=mixin["path"]
+                    f'{label} sets an empty map at overrides path "{path}"',
+                    where=mixin["path"],
+                    hint="leave the key out, or set something in it",
                 )
             _check_shape(label, item, mixin, path)
 
@@ -160,7 +179,11 @@ def _check_allowed(label: str, ref: ComponentRef, allowed: list[str], mixin: Mix
     if overrides is None:
         return
     if not overrides:
-        raise invalid(f"{label} sets an empty overrides map", where=mixin["path"])
+        raise invalid(
+            f"{label} sets an empty overrides map",
+            where=mixin["path"],
+            hint="leave overrides out, or set something in it",
+        )
     _check_shape(label, overrides, mixin)
     for path in leaf_paths(overrides):
         if not any(path == safe or path.startswith(safe + ".") for safe in allowed):
@@ -168,6 +191,7 @@ def _check_allowed(label: str, ref: ComponentRef, allowed: list[str], mixin: Mix
                 f'{label} sets overrides path "{path}", which is not in the component\'s '
                 f"registry-declared mixinSafeOverridePaths allowlist [{', '.join(allowed)}]",
                 where=mixin["path"],
+                hint="set it in an overlay instead",
             )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from aicr.catalog.dependencies import check_dependencies, deployment_order, toggle_warnings
 from aicr.catalog.fields import PHASE_KEYS, PHASES
-from aicr.catalog.registry import apply_defaults
+from aicr.catalog.registry import apply_defaults, shipped_check
 from aicr.contract.documents import V1, V1BETA2
 from aicr.errors import AicrError, invalid
 from aicr.recipe import configuration as typed
@@ -295,16 +295,18 @@ def _finished_refs(catalog: Catalog, composition: Composition) -> list[Component
 
 def _hydrate_asserts(ref: Any, entry: Any, catalog: Catalog) -> None:
     """Put the text of the registry's assert file into the ref (recipe spec 3.5)."""
-    file = (entry.get("healthCheck") or {}).get("assertFile")
-    if not file or ref.get("healthCheckSkip") or ref.get("healthCheckAsserts"):
+    if ref.get("healthCheckAsserts"):
         return
     try:
-        ref["healthCheckAsserts"] = catalog.tree.read_text(file)
+        text = shipped_check(ref, entry, catalog.tree)
     except AicrError as error:
+        file = entry["healthCheck"]["assertFile"]
         raise AicrError(
             error.code,
             f'failed to read healthCheck.assertFile for component "{ref["name"]}" from "{file}"',
         ) from error
+    if text is not None:
+        ref["healthCheckAsserts"] = text
 
 
 def _finished_phases(composition: Composition) -> dict[str, Any]:

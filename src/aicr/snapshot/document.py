@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 KIND: Final = "Snapshot"
 
-#: Deeper nesting than any snapshot has; it stops hostile documents before the interpreter does.
-_TOO_DEEP: Final = "document is nested too deeply"
-
 
 def load(text: str, source: str, *, mode: str = "helm") -> tuple[dict[str, Any], list[str]]:
     """Read a snapshot from YAML or JSON text.

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from aicr.errors import NOT_FOUND, RATE_LIMIT_EXCEEDED, SERVICE_UNAVAILABLE, TIMEOUT, AicrError
+from aicr.validate.timing import Timing
 
 Answer = TypeVar("Answer")
 #: What a server that comes back may answer differently.
@@ -25,7 +26,7 @@ async def insist(
     ask: Callable[[], Awaitable[Answer]],
     seconds: float,
     *,
-    pause: float = 0.5,
+    pause: float = Timing().repeat,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> Answer:
@@ -47,7 +48,9 @@ async def insist(
         await sleep(pause)
 
 
-async def gone(ask: Callable[[], Awaitable[object]], seconds: float, *, pause: float = 0.5) -> None:
+async def gone(
+    ask: Callable[[], Awaitable[object]], seconds: float, *, pause: float = Timing().repeat
+) -> None:
     """Make a deletion; what is not there is as good as deleted.
 
     Raises:

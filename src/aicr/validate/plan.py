@@ -26,7 +26,6 @@ from aicr.values import durations, quantities
 JOB_TYPE: Final = "validation"
 COMPONENT: Final = "validation"
 #: Seconds that a container gets between TERM and KILL.
-GRACE_SECONDS: Final = 30
 _LONGEST_NAME: Final = 63
 _DEFAULT_RESOURCES: Final = {"cpu": "1", "memory": "1Gi"}
 
@@ -50,7 +49,8 @@ class JobPlan:
     service_account: str
     pull_secrets: tuple[str, ...]
     affinity: Mapping[str, Any]
-    ttl: int = 3600
+    ttl: int
+    grace: int
 
     @property
     def timeout_text(self) -> str:
@@ -147,6 +147,7 @@ def plan(
         pull_secrets=place.pull_secrets,
         affinity=affinity or {"nodeAffinity": node_affinity()},
         ttl=int(timing.job_ttl),
+        grace=int(timing.grace),
     )
 
 
@@ -223,7 +224,7 @@ def _pod(planned: JobPlan, place: Place) -> dict[str, Any]:
     )
     return {
         "restartPolicy": "Never",
-        "terminationGracePeriodSeconds": GRACE_SECONDS,
+        "terminationGracePeriodSeconds": planned.grace,
         "serviceAccountName": planned.service_account,
         **({"imagePullSecrets": secrets} if secrets else {}),
         "tolerations": [{"operator": "Exists"}],

@@ -28,7 +28,7 @@ from aicr.validate import extraction, images, output
 from aicr.validate.environment import FORWARDED
 from aicr.validate.extraction import Verdict
 from aicr.validate.output import Collected
-from aicr.validate.plan import GRACE_SECONDS, JobPlan
+from aicr.validate.plan import JobPlan
 from aicr.validate.progress import Progress
 from aicr.validate.results import CheckResult
 from aicr.validate.timing import Timing
@@ -161,11 +161,12 @@ class LocalRunner:
 
     async def _end(self, process: asyncio.subprocess.Process) -> None:
         """Ask a process and what it has started to end, then make them."""
-        for number, seconds in ((signal.SIGTERM, GRACE_SECONDS), (signal.SIGKILL, GRACE_SECONDS)):
+        seconds = min(self._timing.grace, self._timing.cleanup)
+        for number in (signal.SIGTERM, signal.SIGKILL):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, number)
             try:
-                async with asyncio.timeout(min(seconds, self._timing.cleanup)):
+                async with asyncio.timeout(seconds):
                     await process.wait()
                     return
             except TimeoutError:

@@ -10,15 +10,17 @@ Source: validators spec 3.5, 11; decision 14.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
-from aicr.kube import timeouts
+from aicr.values.waiting import Waits
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
-    """Waiting times in seconds."""
+class Timing(Waits):
+    """The run of checks on a cluster."""
+
+    KEPT: ClassVar[frozenset[str]] = frozenset(("repeat", "grace", "job_ttl"))
 
     #: How much longer than its budget a check is waited for.
     wait_buffer: float = 150.0
@@ -30,8 +32,9 @@ class Timing:
     cleanup: float = 30.0
     #: For a deleted Job's pod to vanish.
     pod_gone: float = 60.0
-    #: For a pod to be scheduled, and for a Job to get its pod.
+    #: For a pod to be scheduled.
     schedule: float = 120.0
+    #: For a Job to get its pod.
     pod_created: float = 30.0
     #: For a node to pull an image once it has failed to.
     pull: float = 30.0
@@ -39,21 +42,12 @@ class Timing:
     log: float = 10.0
     #: Between two looks at what no watch tells.
     poll: float = 2.0
-    #: A finished Job's life; never scaled.
+    #: Before a request that a server put off is made again.
+    repeat: float = 0.5
+    #: For a check to end once it is told to.
+    grace: float = 30.0
+    #: A finished Job's life.
     job_ttl: float = 3600.0
-
-    def scaled(self, factor: float) -> Timing:
-        """The same times, each but the life of a finished Job multiplied by *factor*."""
-        return timeouts.scaled(self, factor, keep=("job_ttl",))
-
-    @classmethod
-    def from_environment(cls, environ: Mapping[str, str]) -> Timing:
-        """The defaults, scaled by ``AICR_TIMEOUT_FACTOR`` if it is set.
-
-        Raises:
-            AicrError: INVALID_REQUEST for a factor that is no positive number.
-        """
-        return cls().scaled(timeouts.factor_of(environ))
 
     def wait_seconds(self, budget: float) -> float:
         """How long a check with a budget of so many seconds is waited for."""

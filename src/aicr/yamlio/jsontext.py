@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 _TOKENS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|NaN|-?Infinity', re.DOTALL)
 
+#: Longest text whose places are looked up, in characters.
+_MOST_PLACED: Final = 1 << 20
+
 _INFINITY: Final = float("inf")
 
 
@@ -174,10 +177,13 @@ def positions(text: str, *, source: str) -> Positions:
     """Where each value of a text stands that ``load_json`` reads.
 
     JSON is read as the YAML that it nearly is. The blanks between its words may be tabs, which YAML
-    refuses; inside its words they cannot be. Where that does not help, every place is the file.
+    refuses; inside its words they cannot be. Where that does not help, every place is the file; so it
+    is for a text of more than ``_MOST_PLACED`` characters, for which places would cost minutes.
     """
     from aicr.yamlio import read
 
+    if len(text) > _MOST_PLACED:
+        return read.Positions(source)
     try:
         return read.load_with_positions(text.replace("\t", " "), source=source, mode="helm")[1]
     except AicrError:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from aicr.bundle.deployers import Files
     from aicr.bundle.deployers.argocd_settings import Settings
     from aicr.bundle.layout import Folder
+    from aicr.bundle.options import BundleOptions
     from aicr.bundle.plan import Plan
 
 NAME: Final = "argocd"
@@ -33,6 +34,7 @@ ENTRYPOINT: Final = "app-of-apps.yaml"
 MANIFEST: Final = "application.yaml"
 STEPS: Final = (
     "push the content of <output folder> to the root of the repository",
+    "cd <output folder>",
     argocd_page.HEALTH_STEP,
     f"kubectl apply -f {ENTRYPOINT}",
 )
@@ -73,8 +75,9 @@ def generate(plan: Plan, folders: list[Folder]) -> Files:
         readme.readme(
             plan,
             folders,
-            deploy=STEPS[1:],
+            deploy=STEPS[2:],
             uninstall=(),
+            hooks=argocd_page.HOOKS,
             files={
                 ENTRYPOINT: "the parent Application, which brings all others",
                 argocd_page.HEALTH_FILE: "makes Argo CD wait for each wave",
@@ -161,6 +164,12 @@ def _values_text(repository: gitops.Repository) -> list[str]:
         "`checksums.txt`, so keep the changes in the recipe or in the flags of `aicr bundle` where",
         "you can. To leave values open until installation, use `--deployer argocd-helm`.",
     ]
+
+
+def steps(options: BundleOptions) -> tuple[str, ...]:
+    """The commands that deploy a bundle made with these flags."""
+    repository = gitops.repository(options, PLACEHOLDER)
+    return (*gitops.publish_step(repository, options), *STEPS[1:])
 
 
 def notes(plan: Plan) -> list[str]:

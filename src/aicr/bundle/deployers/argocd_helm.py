@@ -14,7 +14,7 @@ Source: bundler spec 1.5, 5.0, 5.4.
 
 from __future__ import annotations
 
-from aicr.bundle import info, layout, readme
+from aicr.bundle import info, layout, readme, sizes
 from aicr.bundle.deployers import (
     argocd_apps,
     argocd_chart,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from aicr.bundle.deployers import Files
     from aicr.bundle.deployers.argocd_settings import Settings
     from aicr.bundle.layout import Folder
+    from aicr.bundle.options import BundleOptions
     from aicr.bundle.plan import Component, Plan
 
 NAME: Final = "argocd-helm"
@@ -42,10 +43,15 @@ BUILD_TYPE: Final = "argocd-helm-chart"
 ENTRYPOINT: Final = "Chart.yaml"
 VALUES: Final = "values.yaml"
 SCHEMA: Final = "values.schema.json"
+#: The archive, whose name ends in the recipe's version.
+_PACKAGED: Final = f"{argocd_chart.CHART}-*.tgz"
+_NOWHERE: Final = "<registry path>"
 STEPS: Final = (
     "cd <output folder>",
     argocd_page.HEALTH_STEP,
-    "helm upgrade --install aicr-bundle . --namespace argocd --set repoURL=<registry path>",
+    f"helm package . && helm push {_PACKAGED} {_NOWHERE}",
+    f"helm upgrade --install {argocd_chart.CHART} . --namespace argocd --create-namespace "
+    f"--set repoURL={_NOWHERE}",
 )
 PARENT: Final = "aicr-stack"
 LEFT_OUT: Final = ("apply-crds.sh", "cluster-values.yaml", "install.sh", "upstream.env")
@@ -89,8 +95,32 @@ def generate(plan: Plan, folders: list[Folder]) -> Files:
     }
     for path, text in chart.items():
         files[path] = (text.encode(), info.MODE)
+    if not options.vendor_charts:
+        _check_size(files, folders)
     files[info.README] = (_readme(plan, folders, settings, target, keys), info.MODE)
     return info.complete(files, plan, folders, deployer=NAME, entrypoint=ENTRYPOINT, manifest="")
+
+
+def _check_size(files: Files, folders: list[Folder]) -> None:
+    """Refuse a chart that helm could not record when it is installed.
+
+    What it renders is about the values in `static/` again, and its templates.
+    """
+    left_out = {folder.dir for folder in folders if folder.kind == layout.UPSTREAM_HELM}
+    kept = {
+        path: data for path, (data, _) in files.items() if path.partition("/")[0] not in left_out
+    }
+    if sum(map(len, kept.values())) < sizes.HARMLESS:
+        return
+    shown = [data for path, data in kept.items() if path.startswith(("static/", "templates/"))]
+    size = sizes.estimate(kept, b"".join(shown), {})
+    if size > sizes.LIMIT:
+        raise invalid(
+            f"helm's record of this chart has about {size >> 10} KiB, and a Secret holds "
+            f"{sizes.LIMIT >> 10} KiB",
+            where=NAME,
+            hint="use --deployer argocd, which needs no record, or make values and manifests smaller",
+        )
 
 
 def _helmignore(folders: list[Folder]) -> str:
@@ -211,20 +241,9 @@ def _readme(
     keys: Mapping[str, str],
 ) -> bytes:
     local = [folder for folder in folders if folder.kind != layout.UPSTREAM_HELM]
-    where = target.repository or "<registry path>"
-    install = f"helm upgrade --install {target.chart}"
-    common = "--namespace argocd --create-namespace"
-    if target.repository:
-        deploy = [
-            argocd_page.HEALTH_STEP,
-            f"{install} {where}/{target.chart} --version {target.version} {common}",
-        ]
-    else:
-        deploy = [
-            argocd_page.HEALTH_STEP,
-            f"helm package . && helm push {target.chart}-{target.version}.tgz {where}",
-            f"{install} . {common} --set repoURL={where}",
-        ]
+    vendored = plan.options.vendor_charts
+    packaged = f"{target.chart}-{target.version}.tgz"
+    deploy = [step.replace(_PACKAGED, packaged) for step in _deploy(target, vendored)]
     before = ["The parent Application reads this chart from the registry that `repoURL` names."]
     if local:
         before += [
@@ -235,11 +254,18 @@ def _readme(
             "All charts are upstream ones, so `--set deployer.includeRootApp=false` installs it from",
             "this folder, without publishing it.",
         ]
+    if vendored:
+        before += [
+            "",
+            "It is rendered and applied, not installed: helm would keep all of it in one Secret, with",
+            f"the charts that it carries, and a Secret holds {sizes.LIMIT >> 10} KiB.",
+        ]
     return readme.readme(
         plan,
         folders,
         deploy=deploy,
         uninstall=(),
+        hooks=argocd_page.HOOKS,
         files={
             ENTRYPOINT: "this folder is a Helm chart",
             VALUES: "what can be given when it is installed",
@@ -250,13 +276,19 @@ def _readme(
             settings,
             folders,
             before=before,
-            values=_values_text(plan, keys),
-            last=[f"helm uninstall {target.chart} --namespace argocd"],
+            values=_values_text(plan, folders, keys),
+            last=[] if vendored else [f"helm uninstall {target.chart} --namespace argocd"],
         ),
     )
 
 
-def _values_text(plan: Plan, keys: Mapping[str, str]) -> list[str]:
+def _values_text(plan: Plan, folders: list[Folder], keys: Mapping[str, str]) -> list[str]:
+    manifests = {
+        folder.parent
+        for folder in folders
+        if folder.phase == "primary" and folder.kind != layout.UPSTREAM_HELM
+        if not gitops.is_vendored(folder)
+    }
     lines = [
         "Any value of an upstream chart can be given when this chart is installed, below the key of",
         "its component; it wins over what the recipe says. null removes a key.",
@@ -264,14 +296,50 @@ def _values_text(plan: Plan, keys: Mapping[str, str]) -> list[str]:
         "| component | key | asked for |",
         "|---|---|---|",
     ]
+    fixed = []
     for component in plan.components:
+        if component.name in manifests:
+            fixed.append(component.name)
+            continue
         asked = ", ".join(f"`{paths.join(segments)}`" for segments in _dynamic(component))
         lines.append(f"| {component.name} | `{keys[component.name]}` | {asked} |")
+    if fixed:
+        lines += [
+            "",
+            f"These are manifests that were rendered with the bundle, and take no values here: "
+            f"{', '.join(fixed)}.",
+        ]
     return lines
 
 
 def _dynamic(component: Component) -> list[list[str | int]]:
     return component.dynamic
+
+
+def steps(options: BundleOptions) -> tuple[str, ...]:
+    """The commands that deploy a bundle made with these flags; published, the chart is pulled."""
+    return (STEPS[0], *_deploy(argocd_chart.chart_target({}, options), options.vendor_charts))
+
+
+def _deploy(target: argocd_chart.Target, vendored: bool) -> list[str]:
+    """Shell lines that deploy the bundle.
+
+    Helm would keep the whole chart in one Secret, with the charts that it carries, so a chart with
+    vendored ones is rendered instead of installed (see ``aicr.bundle.sizes``).
+    """
+    lines = [argocd_page.HEALTH_STEP]
+    chart, place = ".", f" --set repoURL={_NOWHERE}"
+    if target.repository:
+        chart = f"{target.repository}/{target.chart} --version {target.version}"
+        place = ""
+    else:
+        lines.append(STEPS[2])
+    words = f"{target.chart} {chart} --namespace argocd"
+    if vendored:
+        lines.append(f"helm template {words}{place} | kubectl apply -f -")
+    else:
+        lines.append(f"helm upgrade --install {words} --create-namespace{place}")
+    return lines
 
 
 def notes(plan: Plan) -> list[str]:

@@ -44,6 +44,15 @@ return result
 """
 
 
+#: Argo CD renders charts and never asks Helm to install them, so hooks become its own.
+HOOKS: Final = (
+    "Argo CD runs these objects of the charts itself: `pre-install` and `pre-upgrade` before and",
+    "`post-install` and `post-upgrade` after **every** sync, not once; `post-delete` when the",
+    "Application is deleted, `pre-delete` too where this Argo CD knows PreDelete. Hooks of `test` and",
+    "of rollbacks are not run at all. A Job that is such a hook must stand being run again.",
+)
+
+
 def health_patch() -> dict[str, Any]:
     """The change to argocd-cm that gives Applications a health."""
     return {"data": {"resource.customizations.health.argoproj.io_Application": _HEALTH}}

@@ -84,8 +84,16 @@ example oci://registry.example/team" .Values.repoURL -}}
 {{- $given := index $root.Values (index . 2) | default dict -}}
 {{- if $given -}}
 {{- $values := fromYaml $static -}}
+{{- if and (hasKey $values "Error") (eq (len $values) 1) (not (hasPrefix "Error:" $static)) -}}
+{{- fail (printf "%s: helm cannot read the values of the recipe: %s" (index . 2) $values.Error) -}}
+{{- end -}}
 {{- include "aicr.merge" (list $values $given) -}}
-{{- toYaml $values -}}
+{{- $text := toYaml $values -}}
+{{- if not $text -}}
+{{- fail (printf "%s: helm cannot write the values: a text in them holds a control character that \
+YAML has no place for; give all values with the recipe instead" (index . 2)) -}}
+{{- end -}}
+{{- $text -}}
 {{- else -}}
 {{- $static | trimSuffix "\\n" -}}
 {{- end -}}

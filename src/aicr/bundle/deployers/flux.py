@@ -58,6 +58,11 @@ _RETRIES: Final = 3
 _GATE_RETRIES: Final = 1
 
 
+def steps(options: BundleOptions) -> tuple[str, ...]:
+    """The commands that deploy a bundle made with these flags."""
+    return tuple(flux_page.deploy(options)) if options.oci_reference else STEPS
+
+
 def generate(plan: Plan, folders: list[Folder]) -> Files:
     """The complete file set of a flux bundle: relative path -> (bytes, mode).
 
@@ -85,7 +90,7 @@ def generate(plan: Plan, folders: list[Folder]) -> Files:
         readme.readme(
             plan,
             folders,
-            deploy=flux_page.deploy(options, sources),
+            deploy=flux_page.deploy(options),
             uninstall=(),
             files={
                 ENTRYPOINT: "the list of all objects, for kubectl and for Flux",

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from aicr.bundle.plan import Plan
 
 
-def deploy(options: BundleOptions, sources: Sources) -> list[str]:
+def deploy(options: BundleOptions) -> list[str]:
     """Shell lines that deploy the bundle."""
-    if not sources.published:
+    if not options.oci_reference:
         return ["kubectl apply -k ."]
     name, tag = gitops.oci_output(options)
     where = f"{options.flux_oci_source_name} --namespace {options.flux_namespace}"

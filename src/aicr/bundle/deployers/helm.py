@@ -17,7 +17,7 @@ from aicr.bundle.crd_groups import (
     NODEWRIGHT_TAINT,
     NODEWRIGHT_TAINT_018,
 )
-from aicr.bundle.deployers import helm_script
+from aicr.bundle.deployers import helm_script, waiting
 from aicr.errors import AicrError
 from aicr.values import versions
 
@@ -54,7 +54,9 @@ def generate(plan: Plan, folders: list[Folder]) -> Files:
             folders,
             deploy=("./deploy.sh --help", "./deploy.sh"),
             uninstall=[
-                f"helm uninstall {folder.release} --namespace {folder.namespace}"
+                # An operator must not go before the objects that only it can let go of.
+                f"helm uninstall {folder.release} --namespace {folder.namespace} "
+                f"--wait --timeout {waiting.TEARDOWN}"
                 for folder in reversed(folders)
             ],
             files={

@@ -7,7 +7,7 @@ second half. Source: bundler spec 5.1.
 
 from __future__ import annotations
 
-from aicr.bundle.scripts import ABSOLUTE_KUBECONFIG
+from aicr.bundle.scripts import ABSOLUTE_KUBECONFIG, ONE_CLUSTER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -133,6 +133,7 @@ if [ -n "${KUBECONFIG_FLAG:-}" ]; then
 fi
 unset KUBECONFIG_FLAG
 """
+    + ONE_CLUSTER
     + ABSOLUTE_KUBECONFIG
     + r"""CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")"
 
@@ -172,6 +173,31 @@ check_namespaces() {
         "kubectl get namespace $name -o jsonpath='{.status.conditions}'"
     fi
   done <<<"$phases"
+}
+
+# helm refuses a release that an earlier run, cut off half-way, has left pending; trying again does
+# not help, and to clear it would be wrong while another helm is still at work on it.
+check_pending() {
+  local name listed release pending=' ' folder
+  for name in "${NAMESPACES[@]}"; do
+    listed="$(hel list --namespace "$name" --pending --short --max 0)" || {
+      preflight_fail "the releases in namespace $name cannot be listed"
+      return 0
+    }
+    for release in $listed; do
+      pending="$pending$name/$release "
+    done
+  done
+  for folder in "${FOLDERS[@]}"; do
+    folder_facts "$folder"
+    case "$pending" in
+      *" $NAMESPACE/$RELEASE "*)
+        preflight_fail "release $RELEASE in namespace $NAMESPACE is pending: another helm is at work" \
+          "on it, or was cut off. If none is: helm rollback $RELEASE --namespace $NAMESPACE;" \
+          "or, if it was never there before: helm uninstall $RELEASE --namespace $NAMESPACE"
+        ;;
+    esac
+  done
 }
 
 # A webhook whose service is gone rejects what it guards, often every pod, until it is removed.
@@ -302,6 +328,7 @@ preflight() {
     fi
   fi
   if [ "$PREFLIGHT_FAILED" = false ] && [ "$DRY_RUN_FLAG" != --dry-run=client ]; then
+    check_pending
     check_webhooks
     check_apiservices
     check_crds

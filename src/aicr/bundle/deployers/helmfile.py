@@ -154,6 +154,9 @@ def _document(
         "wait": True,
         "timeout": waiting.TIMEOUT,
         "createNamespace": True,
+        # Else an operator goes while the objects that only it can let go of are still there.
+        "deleteWait": True,
+        "deleteTimeout": waiting.TEARDOWN_SECONDS,
     }
     document["releases"] = releases
     return document

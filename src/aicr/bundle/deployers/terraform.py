@@ -48,7 +48,6 @@ _VARIABLES: Final = "variables.tf"
 _VERSIONS: Final = "versions.tf"
 _OUTPUTS: Final = "outputs.tf"
 _EXAMPLE: Final = "terraform.tfvars.example"
-_OCI: Final = "oci://"
 
 
 def generate(plan: Plan, folders: list[Folder]) -> Files:

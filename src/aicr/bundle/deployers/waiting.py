@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 TIMEOUT: Final = 600
 #: Seconds for a readiness gate: its own limit of 90 minutes, and five for the Job around it.
 GATE_TIMEOUT: Final = 5700
+#: How long the removal of one release may take, in seconds and as helm and kubectl write it.
+TEARDOWN_SECONDS: Final = 900
+TEARDOWN: Final = "15m"
 #: Component -> seconds; such a component is not waited for.
 ASYNC: Final[dict[str, int]] = {"kai-scheduler": 1200}
 GATE: Final = "readiness"

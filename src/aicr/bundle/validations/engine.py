@@ -71,9 +71,9 @@ def run(
         tree: where values files of components that are not rendered are read.
 
     Raises:
-        AicrError: INVALID_REQUEST for an unknown function, or the problems of the first component
-            that has any, with the code that the validation gave; ``context["notes"]`` holds the
-            notes collected until then.
+        AicrError: INVALID_REQUEST for an unknown function or an empty condition, or the problems of
+            the first component that has any, with the code that the validation gave;
+            ``context["notes"]`` holds the notes collected until then.
     """
     outcome = Outcome()
     rendered = {component.name: component for component in components}
@@ -98,12 +98,26 @@ def run(
             function = wired.get("function") or ""
             if function not in FUNCTIONS:
                 raise _unknown(function, name)
-            if applies(wired.get("conditions") or {}, criteria):
+            conditions = wired.get("conditions") or {}
+            _check_conditions(conditions, function, name)
+            if applies(conditions, criteria):
                 _sort(wired, _load(function)(context), name, outcome, problems)
         if problems:
             _refuse(name, problems, outcome)
     _log(outcome.advice)
     return outcome
+
+
+def _check_conditions(conditions: Mapping[str, Any], function: str, component: str) -> None:
+    """Refuse a condition that no recipe can meet: a gate that never runs guards nothing."""
+    empty = [field for field, values in conditions.items() if not values]
+    if empty:
+        raise invalid(
+            f'the condition {", ".join(empty)} of {function} of component "{component}" has no value, '
+            "so the check would never run",
+            where=f"registry.yaml, validations of {component}",
+            hint="list the values it is for, or take the condition out to run the check always",
+        )
 
 
 def _unknown(name: str, component: str) -> AicrError:

@@ -28,6 +28,7 @@ from aicr.checks.sdk import (
 )
 from aicr.checks.sdk.cluster_reads import probe, probe_list, resource_slices
 from aicr.checks.sdk.nodes import is_cordoned, is_ready
+from aicr.checks.sdk.timeouts import Timeouts
 from aicr.errors import NOT_FOUND, SERVICE_UNAVAILABLE, AicrError
 from aicr.kube import kinds
 
@@ -158,7 +159,7 @@ DaemonSet `{PLUGIN}` and ResourceSlices of `*{_VENDOR}`,
 and holds the recipe's GPU allocation policy against nodes and slices. Where a Ready schedulable node has
 label `{imex.CLIQUE}`, a pod takes an IMEX channel of a ComputeDomain; if all channels are held,
 their holders are the evidence. Where full GPUs are claimable and the policy is not the
-device plugin, a pod claims one GPU. {gpu_pods.RESERVE:.0f} s of the budget are kept for cleaning up.
+device plugin, a pod claims one GPU. {Timeouts().reserve:.0f} s of the budget are kept for cleaning up.
 
 - Passes when all that applies works and the namespace of the run is gone afterwards.
 - Fails when a part is absent or not ready, no slice is usable, the policy contradicts the cluster

@@ -44,7 +44,6 @@ IMAGE: Final = "busybox:1.37"
 _GROUP_LABEL: Final = "pod-group.scheduling.run.ai/name"
 _GROUP_ANNOTATION: Final = "pod-group-name"
 _QUEUE_LABEL: Final = "kai.scheduler/queue"
-_POLL: Final = 2.0
 
 Document = Mapping[str, Any]
 
@@ -87,7 +86,7 @@ async def _available(context: Context, namespace: str, name: str) -> str:
     """Wait until a Deployment is available; its state in words."""
     seconds = context.timeout(context.timeouts.diagnostic)
     end = context.clock.now() + seconds
-    pause = min(_POLL, seconds / 20)
+    pause = min(context.timeouts.gang_poll, seconds / 20)
     while True:
         ready, words = resources.state(
             "Deployment", await required(context, kinds.DEPLOYMENT, name, namespace)

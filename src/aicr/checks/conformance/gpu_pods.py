@@ -37,9 +37,6 @@ AUTHORIZED: Final = "gpu-test"
 UNAUTHORIZED: Final = "unauthorized"
 #: Label of the namespaces of GPU tests.
 RUN_LABEL: Final = "aicr.run/gpu-test-run"
-#: What a check keeps of its budget to clean up, and the least that it needs to begin, in seconds.
-RESERVE: Final = 90.0
-LEAST: Final = 30.0
 _DEVICES: Final = 'for d in /dev/nvidia*; do [ -e "$d" ] && echo "DEV=$d"; done; echo DONE=1'
 _LISTING: Final = f'nvidia-smi -L; echo "NVSMI_RC=$?"; {_DEVICES}'
 _GPU_LINE: Final = re.compile(r"^GPU \d+:.*\(UUID: (GPU-[0-9A-Za-z-]+)\)", re.MULTILINE)
@@ -189,14 +186,15 @@ def budgeted(context: Context, fallback: float) -> Context:
         fallback: seconds for a check that has no deadline.
 
     Raises:
-        AicrError: TIMEOUT when less than `LEAST` is left.
+        AicrError: TIMEOUT when less is left than the least that test pods need.
     """
-    left = fallback if context.deadline is None else context.remaining() - RESERVE
-    if left < LEAST:
+    reserve, least = context.timeouts.reserve, context.timeouts.test_pod_least
+    left = fallback if context.deadline is None else context.remaining() - reserve
+    if left < least:
         raise AicrError(
             TIMEOUT,
-            f"{left:.0f} s are left for the test, and it needs {LEAST:.0f} s; "
-            f"{RESERVE:.0f} s are kept for cleaning up",
+            f"{left:.0f} s are left for the test, and it needs {least:.0f} s; "
+            f"{reserve:.0f} s are kept for cleaning up",
             hint="give the check a longer timeout in its catalogue entry",
         )
     return context.within(left)

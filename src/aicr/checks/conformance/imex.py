@@ -24,7 +24,7 @@ from typing import Any, Final
 from aicr.checks.conformance.gpu_pods import on_nodes
 from aicr.checks.conformance.required import listed, unread
 from aicr.checks.sdk import Context, allocation, failed
-from aicr.checks.sdk.cluster_reads import DRA_GROUP, probe, probe_list
+from aicr.checks.sdk.cluster_reads import DRA_GROUP, appears, probe, probe_list
 from aicr.checks.sdk.nodes import is_cordoned, is_ready, labels_of
 from aicr.checks.sdk.pods import PodLifecycle, placed
 from aicr.checks.sdk.removal import remove
@@ -42,7 +42,6 @@ _SCRIPT: Final = (
     '[ -e "$d" ] && echo "CHANNEL=${d##*/}"; done; echo DONE=1'
 )
 _CHANNEL: Final = re.compile(r"channel\d+")
-_POLL: Final = 1.0
 
 Document = dict[str, Any]
 
@@ -287,19 +286,14 @@ async def _wait_template(context: Context, namespace: str, version: str) -> None
     """Wait for the claim template that the driver makes for the domain."""
     kind = f"{DRA_GROUP}/{version}/ResourceClaimTemplate"
     seconds = context.timeout(context.timeouts.diagnostic)
-    end = context.clock.now() + seconds
-    while True:
-        found, error = await probe(context, kind, TEMPLATE, namespace)
-        if found is not None:
-            return
-        if error is not None and error.code != NOT_FOUND:
-            raise unread(f"ResourceClaimTemplate {TEMPLATE}", error)
-        if context.clock.now() >= end:
-            raise failed(
-                f"the driver made no ResourceClaimTemplate for a ComputeDomain within {seconds:g} s",
-                hint="kubectl logs -n nvidia-dra-driver deployment/nvidia-dra-driver-gpu-controller",
-            )
-        await context.clock.sleep(min(_POLL, seconds / 10))
+    found, error = await appears(context, kind, TEMPLATE, namespace, seconds)
+    if error is not None:
+        raise unread(f"ResourceClaimTemplate {TEMPLATE}", error)
+    if found is None:
+        raise failed(
+            f"the driver made no ResourceClaimTemplate for a ComputeDomain within {seconds:g} s",
+            hint="kubectl logs -n nvidia-dra-driver deployment/nvidia-dra-driver-gpu-controller",
+        )
 
 
 async def _evidence(context: Context, namespace: str, version: str) -> None:

@@ -51,13 +51,14 @@ async def run(context: Context) -> None:
 
 
 async def _deployment(context: Context) -> dict[str, Any]:
-    for namespace in NAMESPACES:
+    places = list(dict.fromkeys((context.namespace_of("gpu-operator", NAMESPACES[0]), *NAMESPACES)))
+    for namespace in places:
         for name in NAMES:
             found = await find(context, kinds.DEPLOYMENT, name, namespace)
             if found is not None:
                 return found
     raise failed(
-        f"no Deployment {' or '.join(NAMES)} in namespaces {', '.join(NAMESPACES)}",
+        f"no Deployment {' or '.join(NAMES)} in namespaces {', '.join(places)}",
         code=NOT_FOUND,
         hint="kubectl get deployments -A shows where the GPU operator is, if it is",
     )
@@ -110,14 +111,17 @@ CHECK = Check(
     run=run,
     timeout="2m",
     details=f"""\
-Finds the first Deployment named `gpu-operator` or `nvidia-gpu-operator` in namespaces `gpu-operator`,
-`nvidia-gpu-operator` and `kube-system`, and reads its version from label `{_LABEL}`, else the tag of a
-`gpu-operator` image, else annotation `{_ANNOTATION}`.
+Finds the first Deployment named `gpu-operator` or `nvidia-gpu-operator` in the namespace that the recipe
+states for the component, then in `gpu-operator`, `nvidia-gpu-operator` and `kube-system`, and reads its
+version from label `{_LABEL}`, else the tag of a `gpu-operator` image, else annotation
+`{_ANNOTATION}`.
 
 - Passes when a version is found and the recipe states no constraint, or it meets deployment constraint
   `{CONSTRAINT}`.
 - Fails when there is no such Deployment, no version can be read, or the constraint does not hold.
 - Never skips.
 """,
-    reads=("deployments in gpu-operator, nvidia-gpu-operator, kube-system",),
+    reads=(
+        "deployments in the component's namespace, gpu-operator, nvidia-gpu-operator, kube-system",
+    ),
 )

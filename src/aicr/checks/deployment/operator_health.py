@@ -17,16 +17,17 @@ LABELS: Final = {"app": "gpu-operator"}
 
 async def run(context: Context) -> None:
     """Count the operator's pods and those in phase Running."""
+    namespace = context.namespace_of("gpu-operator", NAMESPACE)
     try:
-        pods = await context.cluster.list(kinds.POD, namespace=NAMESPACE, labels=LABELS)
+        pods = await context.cluster.list(kinds.POD, namespace=namespace, labels=LABELS)
     except AicrError as error:
         raise AicrError(INTERNAL, "failed to list gpu-operator pods", hint=error.hint) from error
     if not pods:
         raise failed(
             "no gpu-operator pods found",
             code=NOT_FOUND,
-            where=f"namespace {NAMESPACE}, label app=gpu-operator",
-            hint="kubectl get deployments -n gpu-operator shows whether it is installed",
+            where=f"namespace {namespace}, label app=gpu-operator",
+            hint=f"kubectl get deployments -n {namespace} shows whether it is installed",
         )
     phases = [
         (pod["metadata"]["name"], str((pod.get("status") or {}).get("phase") or "Unknown"))
@@ -40,7 +41,7 @@ async def run(context: Context) -> None:
     if not running:
         raise failed(
             "no pods in Running state",
-            hint="kubectl describe pods -n gpu-operator -l app=gpu-operator says what they wait for",
+            hint=f"kubectl describe pods -n {namespace} -l app=gpu-operator says what they wait for",
         )
 
 
@@ -51,11 +52,12 @@ CHECK = Check(
     run=run,
     timeout="2m",
     details="""\
-Lists the pods with label `app=gpu-operator` in namespace `gpu-operator`.
+Lists the pods with label `app=gpu-operator` in the namespace that the recipe states for the component, else
+`gpu-operator`.
 
 - Passes when at least one is in phase `Running`.
 - Fails when there is none, or none runs.
 - Never skips.
 """,
-    reads=("pods in gpu-operator",),
+    reads=("pods in the namespace of the component",),
 )

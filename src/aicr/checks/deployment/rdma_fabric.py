@@ -17,7 +17,6 @@ from aicr.checks.sdk import Context, failed
 from aicr.checks.sdk.nodes import GpuNode, allocatable, cordoned, find_gpu_nodes, schedulable
 from aicr.errors import NOT_FOUND, invalid
 
-COMPONENT: Final = "network-operator"
 #: A manifest whose path has this makes the fabric part of the recipe.
 MANIFEST: Final = "nic-cluster-policy"
 KIND: Final = "NicClusterPolicy"

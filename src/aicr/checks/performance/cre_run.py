@@ -31,7 +31,6 @@ MADE: Final = (
     "trainer.kubeflow.org/v1alpha1/TrainJob",
     "batch/v1/Job",
 )
-_POLL: Final = 5.0
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
 
 Document = dict[str, Any]
@@ -140,7 +139,7 @@ async def _gone(context: Context, name: str, namespace: str) -> list[str]:
         ]
         if not found or context.clock.now() >= end:
             return found
-        await context.clock.sleep(min(_POLL, context.timeouts.cre_delete / 20))
+        await context.clock.sleep(min(context.timeouts.cre_poll, context.timeouts.cre_delete / 20))
 
 
 async def _theirs(
@@ -189,7 +188,8 @@ async def _wait(context: Context, name: str, namespace: str) -> None:
                 f"{state or 'not set'}",
                 hint=f"remove it with: {command(cre_plan.CERTIFICATION, name, namespace)}",
             )
-        await context.clock.sleep(min(_POLL, seconds / 20 or _POLL))
+        pause = context.timeouts.cre_poll
+        await context.clock.sleep(min(pause, seconds / 20 or pause))
 
 
 def check_of(record: Record, summary: str, verdict: str) -> Check:

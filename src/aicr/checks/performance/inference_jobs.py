@@ -20,9 +20,6 @@ from aicr.kube import kinds
 TOKEN: Final = "HF_TOKEN"
 JOB_LABEL: Final = "batch.kubernetes.io/job-name"
 _TAIL: Final = 20
-_POLL: Final = 1.0
-
-Document = dict[str, Any]
 
 
 async def run_job(
@@ -44,7 +41,7 @@ async def run_job(
     name = str(job["metadata"]["name"])
     begun = context.clock.now()
     pod = await _pod_of(context, namespace, name, context.timeout(appear))
-    left = max(_POLL, appear - (context.clock.now() - begun))
+    left = max(context.timeouts.poll, appear - (context.clock.now() - begun))
     try:
         await lifecycle.wait_running(pod, left)
         await lifecycle.wait_succeeded(pod, finish)
@@ -72,7 +69,7 @@ async def _pod_of(context: Context, namespace: str, job: str, seconds: float) ->
                 f"Job {job} had no pod within {seconds:g} s",
                 hint=f"kubectl describe job -n {namespace} {job}; look at quotas and webhooks",
             )
-        await context.clock.sleep(min(_POLL, max(0.05, seconds / 10)))
+        await context.clock.sleep(min(context.timeouts.poll, max(0.05, seconds / 10)))
 
 
 async def show_tail(context: Context, namespace: str, pod: str, *, previous: bool = False) -> None:

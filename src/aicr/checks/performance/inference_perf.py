@@ -42,8 +42,6 @@ from aicr.errors import NOT_FOUND
 
 COMPONENT: Final = "dynamo-platform"
 CRD: Final = "dynamographdeployments.nvidia.com"
-#: What the check keeps of its budget to clean up, in seconds.
-RESERVE: Final = 90.0
 _PLATFORM: Final = Capability(COMPONENT, f"CRD {CRD}")
 
 
@@ -84,7 +82,7 @@ async def _applies(context: Context) -> Thresholds:
 
 
 def _within_budget(context: Context) -> Context:
-    left = context.remaining() - min(RESERVE, context.remaining() / 2)
+    left = context.remaining() - min(context.timeouts.reserve, context.remaining() / 2)
     return context.within(left)
 
 

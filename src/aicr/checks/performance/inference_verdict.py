@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from aicr.checks.performance import nccl_settings
 from aicr.checks.performance.inference_sizing import Load
+from aicr.checks.performance.stated import number
 
 THROUGHPUT: Final = "inference-throughput"
 TTFT: Final = "inference-ttft-p99"
@@ -79,11 +79,9 @@ def threshold(name: str, expression: str) -> Threshold:
     """The number of an expression such as ``>= 50000`` or ``<= 2000 ms``.
 
     Raises:
-        AicrError: INVALID_REQUEST when there is none, or it is not a positive finite number: a gate of
-            0 would judge nothing.
+        AicrError: INVALID_REQUEST as `number`.
     """
-    found = nccl_settings.threshold(expression, name)
-    return Threshold(found.expression, Fraction(repr(found.gbps)))
+    return Threshold(expression, Fraction(repr(number(expression, name))))
 
 
 def thresholds(constraint: Callable[[str], str | None]) -> Thresholds | None:

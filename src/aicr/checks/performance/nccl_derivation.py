@@ -37,8 +37,6 @@ from aicr.values.quantities import whole_units
 OWNED: Final = ("image", "command", "args", "resources", "terminationMessagePolicy")
 #: Variables without which the shipped worker would not use the fabric that it is shipped for.
 FABRIC_ENV: Final = ("NCCL_FASTRAK_IFNAME", "NCCL_SOCKET_IFNAME")
-#: Where placement is stamped on after the guard.
-SCHEDULING: Final = ("spec.nodeSelector", "spec.tolerations")
 #: The file by which the fixture takes the host's variables.
 HOST_PROFILE: Final = "nccl-env-profile.sh"
 #: An export of the launcher that would override what the container says; NCCL_DEBUG= is no wiring.

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from aicr.checks.performance import nccl_preflights, nccl_templates, nccl_verdict
 from aicr.checks.sdk import Context, failed
-from aicr.checks.sdk.cluster_reads import DRA_GROUP, probe, served_dra_version
+from aicr.checks.sdk.cluster_reads import DRA_GROUP, appears, served_dra_version
 from aicr.checks.sdk.pods import UNSCHEDULABLE, progress, stuck, stuck_error
 from aicr.contract import labels
 from aicr.errors import INTERNAL, NOT_FOUND, TIMEOUT, AicrError
@@ -33,7 +33,6 @@ JOB_LABEL: Final = "jobset.sigs.k8s.io/replicatedjob-name"
 TRAINING_RUNTIME: Final = f"{nccl_templates.API_VERSION}/{nccl_templates.KIND}"
 _TAIL: Final = 100
 _REREADS: Final = 5
-_POLL: Final = 1.0
 #: How much of a log is read at most, in bytes.
 _LOG_LIMIT: Final = 16 << 20
 
@@ -76,19 +75,14 @@ async def create_domain(context: Context, namespace: str, workers: int) -> None:
         ) from error
     kind = f"{DRA_GROUP}/{version}/ResourceClaimTemplate"
     seconds = context.timeout(context.timeouts.diagnostic)
-    end = context.clock.now() + seconds
-    while True:
-        found, problem = await probe(context, kind, nccl_templates.IMEX_TEMPLATE, namespace)
-        if found is not None:
-            return
-        if problem is not None and problem.code != NOT_FOUND:
-            raise problem
-        if context.clock.now() >= end:
-            raise failed(
-                f"the driver made no claim template for the ComputeDomain within {seconds:g} s",
-                hint="kubectl logs of the compute-domain controller of nvidia-dra-driver-gpu",
-            )
-        await context.clock.sleep(min(_POLL, seconds / 10))
+    found, problem = await appears(context, kind, nccl_templates.IMEX_TEMPLATE, namespace, seconds)
+    if problem is not None:
+        raise problem
+    if found is None:
+        raise failed(
+            f"the driver made no claim template for the ComputeDomain within {seconds:g} s",
+            hint="kubectl logs of the compute-domain controller of nvidia-dra-driver-gpu",
+        )
 
 
 async def start(context: Context, namespace: str) -> None:

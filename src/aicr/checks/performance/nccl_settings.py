@@ -7,7 +7,6 @@ know templates or clusters. Source: validators spec 7.1, 7.2; requirements V-273
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from fractions import Fraction
 from typing import Final
 
 from aicr.checks.performance.nccl_variants import EFA, NET, ROCE, Variant
+from aicr.checks.performance.stated import number
 from aicr.errors import AicrError, invalid
 
 FABRIC: Final = "AICR_NCCL_FABRIC"
@@ -22,7 +22,6 @@ IMAGE: Final = "AICR_NCCL_RUNTIME_IMAGE"
 TRAINER: Final = "AICR_NCCL_TRAINER_MANIFESTS"
 #: What of a threshold has to be reached: the tolerance lives here, never in the operator.
 SHARE: Final = Fraction(9, 10)
-_OPERATOR: Final = "><=! \t"
 _HOST: Final = r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::\d{1,5})?/)?"
 _NAME: Final = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*"
 _REFERENCE: Final = re.compile(
@@ -52,16 +51,9 @@ def threshold(expression: str, name: str) -> Threshold:
     """Read the threshold of constraint *name*, such as ``>= 450 GB/s``; its operator is not looked at.
 
     Raises:
-        AicrError: INVALID_REQUEST when no positive number comes first.
+        AicrError: INVALID_REQUEST as `number`.
     """
-    words = expression.lstrip(_OPERATOR).split()
-    try:
-        value = float(words[0]) if words else math.nan
-    except ValueError:
-        value = math.nan
-    if not (math.isfinite(value) and value > 0):
-        raise _wrong(f'constraint {name} "{expression}" has no number', 'write it like ">= 450"')
-    return Threshold(expression, value)
+    return Threshold(expression, number(expression, name))
 
 
 def fabric(variant: Variant, environ: Mapping[str, str]) -> str:

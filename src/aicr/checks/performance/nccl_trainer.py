@@ -26,7 +26,6 @@ COMPONENT: Final = "kubeflow-trainer"
 CRDS: Final = ("trainjobs.trainer.kubeflow.org", "trainingruntimes.trainer.kubeflow.org")
 #: What the controller's Deployment is called: exactly, or behind the name of a release.
 CONTROLLER: Final = "kubeflow-trainer-controller-manager"
-_POLL: Final = 1.0
 
 Document = dict[str, Any]
 
@@ -175,7 +174,7 @@ async def _until(context: Context, seconds: float, done: Callable[[], Any]) -> b
     while not await done():
         if context.clock.now() >= end:
             return False
-        await context.clock.sleep(min(_POLL, seconds / 20))
+        await context.clock.sleep(min(context.timeouts.poll, seconds / 20))
     return True
 
 

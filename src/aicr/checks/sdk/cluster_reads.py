@@ -30,6 +30,20 @@ async def probe(
         return None, error
 
 
+async def appears(
+    context: Context, kind: Kind, name: str, namespace: str, seconds: float
+) -> tuple[Document | None, AicrError | None]:
+    """One object as soon as it is there, or why it cannot be read; both None after *seconds*."""
+    end = context.clock.now() + seconds
+    while True:
+        found, error = await probe(context, kind, name, namespace)
+        if found is not None or (error is not None and error.code != NOT_FOUND):
+            return found, error
+        if context.clock.now() >= end:
+            return None, None
+        await context.clock.sleep(min(context.timeouts.poll, seconds / 10))
+
+
 async def probe_list(
     context: Context, kind: Kind, namespace: str = "", labels: Labels = None
 ) -> tuple[list[Document], AicrError | None]:

@@ -116,6 +116,11 @@ class Context:
         """The componentRef *name* of the recipe if it is enabled, else None."""
         return component_of(self.validation, name)
 
+    def namespace_of(self, component: str, usual: str) -> str:
+        """Where the recipe puts *component*: its own namespace if it states one, else the *usual*."""
+        ref = self.component(component)
+        return str((ref or {}).get("namespace") or usual)
+
     def constraint(self, name: str, phase: str | None = None) -> str | None:
         """The expression of constraint *name* of a phase (by default this one's), or None.
 

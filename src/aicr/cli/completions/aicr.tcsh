@@ -8,10 +8,18 @@
 
 
 complete aicr \
+        'c/--output=/f/' \
+        'c/-o=/f/' \
         'c/--format=/(yaml json table)/' \
         'c/-t=/(yaml json table)/' \
+        'c/--template=/f/' \
         'c/--config=/f/' \
         'c/--os=/(amazonlinux cos ol rhel talos ubuntu)/' \
+        'c/--oke-addons=/f/' \
+        'c/--aks-gpu-pools=/f/' \
+        'c/--gke-gpu-pools=/f/' \
+        'c/--kubeconfig=/f/' \
+        'c/-k=/f/' \
         'c/--service=/(aks bcm eks generic gke k0s kind lke metal3 ocp oke rke2)/' \
         'c/--accelerator=/(a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200)/' \
         'c/--gpu=/(a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200)/' \
@@ -21,8 +29,6 @@ complete aicr \
         'c/--snapshot=/f/' \
         'c/-s=/f/' \
         'c/--data=/d/' \
-        'c/--output=/f/' \
-        'c/-o=/f/' \
         'c/--graph=/(mermaid svg)/' \
         'c/--format=/(table json yaml)/' \
         'c/-t=/(table json yaml)/' \
@@ -34,6 +40,20 @@ complete aicr \
         'c/-o=/d/' \
         'c/--deployer=/(argocd argocd-helm fleet flux helm helmfile terraform)/' \
         'c/-d=/(argocd argocd-helm fleet flux helm helmfile terraform)/' \
+        'c/--chart-dir=/d/' \
+        'c/--signing-key=/f/' \
+        'c/--image-refs=/f/' \
+        'c/--ca-file=/f/' \
+        'c/--phase=/(deployment conformance performance all)/' \
+        'c/--runner=/(job local)/' \
+        'c/--report=/f/' \
+        'c/--evidence-dir=/d/' \
+        'c/--emit-attestation=/d/' \
+        'c/--bom=/f/' \
+        'c/--key=/f/' \
+        'c/--trust-root=/f/' \
+        'c/--pointers-dir=/d/' \
+        'c/--min-trust-level=/(unknown unverified attested verified)/' \
         'c/--baseline=/f/' \
         'c/-b=/f/' \
         'c/--target=/f/' \
@@ -42,12 +62,40 @@ complete aicr \
         'c/--from=/f/' \
         'c/-f=/f/' \
         'c/--to=/f/' \
+        'c/--format=/(cyclonedx markdown)/' \
+        'c/-t=/(cyclonedx markdown)/' \
+        'c/--check=/f/' \
+        'c/--format=/(yaml json hauler zarf)/' \
+        'c/-t=/(yaml json hauler zarf)/' \
+        'c/--cert-dir=/d/' \
+        'c/--file=/f/' \
+        'c/--show=/(pod patch)/' \
+        'c/--format=/(yaml json)/' \
+        'c/-t=/(yaml json)/' \
+        'c/--discovery=/(kubernetes volcano osmo-with-kai run-ai)/' \
+        'c/--binary=/f/' \
+        'c/--gang-dir=/d/' \
+        'c/--token-file=/f/' \
+        'c/--phase=/(deployment conformance performance)/' \
+        'c/--format=/(table json markdown)/' \
+        'c/-t=/(table json markdown)/' \
+        'c/--format=/(markdown json yaml)/' \
+        'c/-t=/(markdown json yaml)/' \
+        'c/--bundle=/d/' \
         'c/--/(absent-grace accelerated-node-selector accelerated-node-toleration accelerator agent aks-gpu-pools all allow-mutable-validator-tags alone app-name assume-yes attempts attest backend baseline binary bom bundle ca-file cert-dir certificate-identity-regexp certificate-oidc-issuer chart-dir check cli-version-constraint cncf-submission config context count criteria criteria-strict data debug deployer discovery dra-eviction-node-label drain-seconds dynamic emit-attestation evidence-dir expected-identity-regexp expected-issuer fabric fail-fast fail-on-drift fail-on-error feature file fleet-mode fleet-workspace flux-namespace flux-oci-source-name format from full gang gang-dir gang-timeout gke-gpu-pools gke-tcpxo-interfaces gpu graph help host hostengine identity-token ignore image image-pull-secret image-refs insecure-ignore-tlog insecure-tls intent interval iterations job-name key kubeconfig level limits list-rules max-nodes-per-entry max-wait metrics-port min-trust-level mirror namespace no-cleanup no-cluster no-criteria-strict no-health no-rekor no-sign no-warnings node node-selector nodes oidc-device-flow oke-addons os output parallel partial phase plain-http platform pod pointers-dir poll-interval port print privileged processes profile push readiness-hooks recipe repo report requests require-creator require-gpu rule runner running runtime-class runtime-inventory selector serial service service-account-name set set-file set-json shared-storage-class show signing-key size-mb sizes skip-bandwidth-check skip-check skip-health slurm-accounting-mode snapshot socket stability-window storage-class strategy strict system-node-selector system-node-toleration target target-revision template terraform-child-module terraform-cluster-rollover threshold timeout to token-file toleration trust-root validate vendor-charts version watch workload-gate workload-selector write yes)/' \
         'c/-/(- b d f h k n o r s t w y)/' \
+        'n/--output/f/' \
+        'n/-o/f/' \
         'n/--format/(yaml json table)/' \
         'n/-t/(yaml json table)/' \
+        'n/--template/f/' \
         'n/--config/f/' \
         'n/--os/(amazonlinux cos ol rhel talos ubuntu)/' \
+        'n/--oke-addons/f/' \
+        'n/--aks-gpu-pools/f/' \
+        'n/--gke-gpu-pools/f/' \
+        'n/--kubeconfig/f/' \
+        'n/-k/f/' \
         'n/--service/(aks bcm eks generic gke k0s kind lke metal3 ocp oke rke2)/' \
         'n/--accelerator/(a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200)/' \
         'n/--gpu/(a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200)/' \
@@ -57,8 +105,6 @@ complete aicr \
         'n/--snapshot/f/' \
         'n/-s/f/' \
         'n/--data/d/' \
-        'n/--output/f/' \
-        'n/-o/f/' \
         'n/--graph/(mermaid svg)/' \
         'n/--format/(table json yaml)/' \
         'n/-t/(table json yaml)/' \
@@ -70,6 +116,20 @@ complete aicr \
         'n/-o/d/' \
         'n/--deployer/(argocd argocd-helm fleet flux helm helmfile terraform)/' \
         'n/-d/(argocd argocd-helm fleet flux helm helmfile terraform)/' \
+        'n/--chart-dir/d/' \
+        'n/--signing-key/f/' \
+        'n/--image-refs/f/' \
+        'n/--ca-file/f/' \
+        'n/--phase/(deployment conformance performance all)/' \
+        'n/--runner/(job local)/' \
+        'n/--report/f/' \
+        'n/--evidence-dir/d/' \
+        'n/--emit-attestation/d/' \
+        'n/--bom/f/' \
+        'n/--key/f/' \
+        'n/--trust-root/f/' \
+        'n/--pointers-dir/d/' \
+        'n/--min-trust-level/(unknown unverified attested verified)/' \
         'n/--baseline/f/' \
         'n/-b/f/' \
         'n/--target/f/' \
@@ -78,10 +138,46 @@ complete aicr \
         'n/--from/f/' \
         'n/-f/f/' \
         'n/--to/f/' \
+        'n/--format/(cyclonedx markdown)/' \
+        'n/-t/(cyclonedx markdown)/' \
+        'n/--check/f/' \
+        'n/--format/(yaml json hauler zarf)/' \
+        'n/-t/(yaml json hauler zarf)/' \
+        'n/--cert-dir/d/' \
+        'n/--file/f/' \
+        'n/--show/(pod patch)/' \
+        'n/--format/(yaml json)/' \
+        'n/-t/(yaml json)/' \
+        'n/--discovery/(kubernetes volcano osmo-with-kai run-ai)/' \
+        'n/--binary/f/' \
+        'n/--gang-dir/d/' \
+        'n/--token-file/f/' \
+        'n/--phase/(deployment conformance performance)/' \
+        'n/--format/(table json markdown)/' \
+        'n/-t/(table json markdown)/' \
+        'n/--format/(markdown json yaml)/' \
+        'n/-t/(markdown json yaml)/' \
+        'n/--bundle/d/' \
         'p/1/(snapshot recipe query explain bundle validate evidence verify pull diff upgrade-check bom mirror migrate preflight lint schema checks check-health gate doctor cluster completion version)/' \
         'n/recipe/(list)/' \
+        'n/evidence/(verify publish)/' \
+        'n/verify/d/' \
         'n/diff/f/' \
+        'n/bom/d/' \
+        'n/mirror/(list rewrite check)/' \
         'n/migrate/f/' \
+        'n/preflight/(serve config inject explain gangs run thresholds probe connector)/' \
+        'n/lint/d/' \
+        'n/schema/(AICRConfig ComponentRegistry ComponentUpgrades HealthCheck PreflightFile RecipeCriteria RecipeMetadata RecipeMixin RecipeResult Snapshot ValidatorCatalog)/' \
+        'n/checks/(list show)/' \
+        'n/cluster/(demo)/' \
         'n/completion/(bash zsh fish tcsh)/' \
-        'p@3@`set cmd=($COMMAND_LINE "" "" "" "" "" "" "" "" ""); if ( $#cmd >= 2 && ("$cmd[2]" == "evidence") ) echo verify publish; if ( $#cmd >= 2 && ("$cmd[2]" == "mirror") ) echo list rewrite check; if ( $#cmd >= 2 && ("$cmd[2]" == "preflight") ) echo serve config inject explain gangs run thresholds probe connector; if ( $#cmd >= 2 && ("$cmd[2]" == "checks") ) echo list show`@' \
+        'n/verify/f/' \
+        'n/publish/d/' \
+        'n/list/d/' \
+        'n/check/d/' \
+        'n/config/(check)/' \
+        'n/run/(dcgm-diag nccl-loopback nccl-allreduce)/' \
+        'n/show/(operator-health expected-resources gpu-operator-version check-nvidia-smi gke-gpu-nic-networks gke-gpu-nic-topology dra-support gang-scheduling accelerator-metrics ai-service-metrics inference-gateway pod-autoscaling cluster-autoscaling robust-controller secure-accelerator-access slinky-slurm-health slinky-slurm-imex-channel slinky-slurm-gpu-access gpu-operator-health platform-health nccl-all-reduce-bw inference-perf nccl-all-reduce-bw-net nccl-all-reduce-bw-nvls nccl-cre-all-reduce-bw cre-training-goodput)/' \
+        'p/4/f/' \
         'p/*/()/'

@@ -98,13 +98,13 @@ _shtab_aicr_bom_options=(
   {--recipe,-r}"[recipe file or address, - for stdin]:FILE:_files"
   "*--set[with --recipe\: override one value]:COMPONENT:PATH=TEXT:"
   "--data[directory laid over the built-in catalogue]:DIR:_files -/"
-  {--format,-t}"[cyclonedx (JSON, default) or markdown]:NAME:(yaml json table)"
-  {--output,-o}"[file to write\; of a page, only the part between the marks changes]:FILE:"
+  {--format,-t}"[cyclonedx (JSON, default) or markdown]:NAME:(cyclonedx markdown)"
+  {--output,-o}"[file to write\; of a page, only the part between the marks changes]:FILE:_files"
   "--strict[fail if a chart was not looked into]"
-  "--check[compare versions and components with this page]:FILE:"
+  "--check[compare versions and components with this page]:FILE:_files"
   "--full[with --check\: compare every line]"
   "--validate[hold the JSON against the CycloneDX schema (extra bom)]"
-  ":a bundle:"
+  ":a bundle:_files -/"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -114,9 +114,10 @@ _shtab_aicr_bundle_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   {--recipe,-r}"[recipe file or address, - for stdin]:FILE:_files"
   {--output,-o}"[folder to create, a bundle to replace, or oci\:\/\/HOST\/REPOSITORY\[\:TAG\]]:DIR:_files -/"
-  {--deployer,-d}"[output format (default helm)]:NAME:(argocd argocd-helm fleet flux helm helmfile terraform)"
+  {--deployer,-d}"[helm (default), helmfile, argocd, argocd-helm, flux, terraform, fleet]:NAME:(argocd argocd-helm fleet flux helm helmfile terraform)"
   "--data[directory laid over the built-in catalogue]:DIR:_files -/"
   "--config[AICRConfig file or address\; flags win]:FILE:_files"
+  {--kubeconfig,-k}"[cluster of a cm\:\/\/NAMESPACE\/NAME (KUBECONFIG)]:FILE:_files"
   "--debug[also print advice that needs no action]"
   "*--set[override one value]:COMPONENT:PATH=TEXT:"
   "*--set-json[override with a JSON value]:COMPONENT:PATH=JSON:"
@@ -135,7 +136,7 @@ _shtab_aicr_bundle_options=(
   "--serial[install one component after another, whatever the graph allows]"
   "--readiness-hooks[add a gate that waits until each component is ready]"
   "--vendor-charts[put the charts into the bundle (needs helm)]"
-  "--chart-dir[charts at hand, as NAME-VERSION.tgz\: checked, and vendored instead of pulled]:DIR:"
+  "--chart-dir[charts at hand, as NAME-VERSION.tgz\: checked\; with --vendor-charts, taken instead of pulled]:DIR:_files -/"
   "--repo[repository that the bundle is read from]:URL:"
   "--target-revision[branch, tag or commit in that repository (default main)]:NAME:"
   "--app-name[parent Application, or Fleet app]:NAME:"
@@ -146,13 +147,13 @@ _shtab_aicr_bundle_options=(
   "--terraform-child-module[write a module to be called by another one]"
   "--terraform-cluster-rollover[replace the releases when the cluster behind the module is replaced]"
   "--attest[sign the list of the bundle\'s files]"
-  "--signing-key[private key (PEM) to sign with\; without it, keyless through sigstore]:FILE:"
+  "--signing-key[private key (PEM) to sign with\; without it, keyless through sigstore]:FILE:_files"
   "--identity-token[identity for keyless signing\; better in COSIGN_IDENTITY_TOKEN]:TOKEN:"
   {--yes,--assume-yes}"[agree that keyless signing publishes who signed]"
-  "--image-refs[file to receive the pushed digest]:FILE:"
+  "--image-refs[file to receive the pushed digest]:FILE:_files"
   "--plain-http[reach the registry without TLS]"
   "--insecure-tls[do not check the registry\'s certificate]"
-  "--ca-file[PEM file of authorities to believe]:FILE:"
+  "--ca-file[PEM file of authorities to believe]:FILE:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -166,10 +167,10 @@ _shtab_aicr_check_health_options=(
   {--namespace,-n}"[where to look for what names no namespace (default\: in all)]:NAME:"
   "--timeout[time for each component, from its start (7m30s)]:DURATION:"
   "--poll-interval[time between two looks (2s)]:DURATION:"
-  "--kubeconfig[the cluster (default\: KUBECONFIG)]:FILE:"
+  "--kubeconfig[the cluster (default\: KUBECONFIG)]:FILE:_files"
   "--context[context of the kubeconfig]:NAME:"
-  {--output,-o}"[write to a file]:FILE:"
-  {--format,-t}"[table (default), json or yaml]:NAME:(yaml json table)"
+  {--output,-o}"[write to a file]:FILE:_files"
+  {--format,-t}"[table (default), json or yaml]:NAME:(table json yaml)"
   "(*)::whose health to check:"
 )
 
@@ -178,7 +179,6 @@ _shtab_aicr_check_health_defaults_added=0
 
 _shtab_aicr_checks_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  ":see below:"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -186,9 +186,9 @@ _shtab_aicr_checks_defaults_added=0
 
 _shtab_aicr_checks_list_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--phase[deployment, conformance or performance]:NAME:"
-  {--format,-t}"[table (default), json or markdown]:NAME:(yaml json table)"
-  {--output,-o}"[write to a file]:FILE:"
+  "--phase[deployment, conformance or performance]:NAME:(deployment conformance performance)"
+  {--format,-t}"[table (default), json or markdown]:NAME:(table json markdown)"
+  {--output,-o}"[write to a file]:FILE:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -196,9 +196,9 @@ _shtab_aicr_checks_list_defaults_added=0
 
 _shtab_aicr_checks_show_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  {--format,-t}"[markdown (default), json or yaml]:NAME:(yaml json table)"
-  {--output,-o}"[write to a file]:FILE:"
-  ":of the check:"
+  {--format,-t}"[markdown (default), json or yaml]:NAME:(markdown json yaml)"
+  {--output,-o}"[write to a file]:FILE:_files"
+  ":of the check:(operator-health expected-resources gpu-operator-version check-nvidia-smi gke-gpu-nic-networks gke-gpu-nic-topology dra-support gang-scheduling accelerator-metrics ai-service-metrics inference-gateway pod-autoscaling cluster-autoscaling robust-controller secure-accelerator-access slinky-slurm-health slinky-slurm-imex-channel slinky-slurm-gpu-access gpu-operator-health platform-health nccl-all-reduce-bw inference-perf nccl-all-reduce-bw-net nccl-all-reduce-bw-nvls nccl-cre-all-reduce-bw cre-training-goodput)"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -209,8 +209,8 @@ _shtab_aicr_cluster_options=(
   "--nodes[hollow GPU nodes, whose pods only seem to run (4)]:N:"
   "--running[GPU nodes that run pods, as processes of this machine (1 as root, else 0)]:N:"
   "--accelerator[what the nodes\' labels say that they have (h100)]:NAME:(a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200)"
-  "--kubeconfig[write the kubeconfig here\; the file must not exist]:FILE:"
-  ":the one sub-command:"
+  "--kubeconfig[write the kubeconfig here\; the file must not exist]:FILE:_files"
+  ":the one sub-command:(demo)"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -230,6 +230,7 @@ _shtab_aicr_diff_options=(
   "--target[the new snapshot, in place of B]:FILE:_files"
   "--fail-on-drift[false\: exit 0 also when the two differ (default true)]:BOOL:"
   "--data[directory laid over the built-in catalogue]:DIR:_files -/"
+  {--kubeconfig,-k}"[cluster of a cm\:\/\/NAMESPACE\/NAME (KUBECONFIG)]:FILE:_files"
   {--output,-o}"[write to a file]:FILE:_files"
   {--format,-t}"[text (default), json or yaml]:NAME:(text json yaml)"
   ":the old state:_files"
@@ -241,10 +242,10 @@ _shtab_aicr_diff_defaults_added=0
 
 _shtab_aicr_doctor_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  {--kubeconfig,-k}"[kubeconfig (KUBECONFIG)]:FILE:"
+  {--kubeconfig,-k}"[kubeconfig (KUBECONFIG)]:FILE:_files"
   "--context[context of the kubeconfig]:NAME:"
-  {--output,-o}"[write to a file]:FILE:"
-  {--format,-t}"[table (default), json or yaml]:NAME:(yaml json table)"
+  {--output,-o}"[write to a file]:FILE:_files"
+  {--format,-t}"[table (default), json or yaml]:NAME:(table json yaml)"
   "(*)::commands to look at (all):"
 )
 
@@ -253,7 +254,6 @@ _shtab_aicr_doctor_defaults_added=0
 
 _shtab_aicr_evidence_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  ":see below:"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -262,16 +262,16 @@ _shtab_aicr_evidence_defaults_added=0
 _shtab_aicr_evidence_publish_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--push[oci\:\/\/HOST\[\:PORT\]\/REPOSITORY\[\:TAG\]]:REF:"
-  "--pointers-dir[root of a repository to put the pointer into as well]:DIR:"
-  "--signing-key[private key (PEM)\; without it, through sigstore]:FILE:"
+  "--pointers-dir[root of a repository to put the pointer into as well]:DIR:_files -/"
+  "--signing-key[private key (PEM)\; without it, through sigstore]:FILE:_files"
   "--identity-token[identity to sign with\; better in COSIGN_IDENTITY_TOKEN]:TOKEN:"
   "--no-sign[push only]"
   "--oidc-device-flow[log in with a code on another device]"
   {--yes,-y,--assume-yes}"[agree that signing names you]"
   "--plain-http[reach the registry without TLS]"
   "--insecure-tls[do not check the registry\'s certificate]"
-  "--ca-file[PEM file of authorities to believe]:FILE:"
-  ":the evidence:"
+  "--ca-file[PEM file of authorities to believe]:FILE:_files"
+  ":the evidence:_files -/"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -279,16 +279,16 @@ _shtab_aicr_evidence_publish_defaults_added=0
 
 _shtab_aicr_evidence_verify_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--key[public key (PEM) of the signer]:FILE:"
+  {--format,-t}"[text (default) or json]:NAME:(text json)"
+  "--key[public key (PEM) of the signer]:FILE:_files"
   {--certificate-identity-regexp,--expected-identity-regexp}"[anchored pattern of the signer\'s identity]:PATTERN:"
   {--certificate-oidc-issuer,--expected-issuer}"[who must have vouched for it (with a pattern, default\: GitHub Actions)]:URL:"
-  "--trust-root[sigstore trusted_root.json to use]:FILE:"
+  "--trust-root[sigstore trusted_root.json to use]:FILE:_files"
   "--no-rekor[with --key\: accepted for old scripts\; key signatures here are in no log]"
-  {--format,-t}"[text (default) or json]:NAME:(yaml json table)"
   "--plain-http[reach the registry without TLS]"
   "--insecure-tls[do not check the registry\'s certificate]"
-  "--ca-file[PEM file of authorities to believe]:FILE:"
-  ":what to verify:"
+  "--ca-file[PEM file of authorities to believe]:FILE:_files"
+  ":what to verify:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -304,8 +304,9 @@ _shtab_aicr_explain_options=(
   "--nodes[number of workers (advisory)]:N:"
   "--criteria[RecipeCriteria file or address\; flags win]:FILE:_files"
   {--snapshot,-s}"[Snapshot of the cluster\; flags win]:FILE:_files"
+  {--kubeconfig,-k}"[cluster of a cm\:\/\/NAMESPACE\/NAME (KUBECONFIG)]:FILE:_files"
   "--profile[value of the profile the recipe declares]:NAME=VALUE:"
-  "--slurm-accounting-mode[slurm recipes only]:MODE:"
+  "--slurm-accounting-mode[slurm recipes\: disabled, customer-managed or aicr-provided]:MODE:"
   "--runtime-inventory[enabled or disabled]:STATE:"
   "--gke-tcpxo-interfaces[GKE H100 training\: eth1\=\<network\>,\…,eth8\=\<network\>]:LIST:"
   "--data[directory laid over the built-in catalogue]:DIR:_files -/"
@@ -335,14 +336,14 @@ _shtab_aicr_explain_defaults_added=0
 
 _shtab_aicr_gate_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--bundle[folder with a test for each component]:DIR:"
+  "--bundle[folder with a test for each component]:DIR:_files -/"
   {--namespace,-n}"[where to look for what names no namespace]:NAME:"
   "--timeout[time for one evaluation (2m)]:DURATION:"
   "--poll-interval[time between two evaluations (10s)]:DURATION:"
   "--stability-window[how long all must pass (30s)]:DURATION:"
   "--max-wait[when to give up\; 0 is never (1h30m)]:DURATION:"
   "--absent-grace[how long one evaluation waits for an object or kind that is not there (30s)]:DURATION:"
-  "--kubeconfig[the cluster (default\: that of the pod)]:FILE:"
+  "--kubeconfig[the cluster (default\: that of the pod)]:FILE:_files"
   "--context[context of the kubeconfig]:NAME:"
 )
 
@@ -356,9 +357,9 @@ _shtab_aicr_lint_options=(
   "--strict[warnings fail as errors do]"
   "*--rule[run only these rules]:ID,…:"
   "*--ignore[leave these rules out]:ID,…:"
-  {--format,-t}"[text (default) or json]:NAME:(yaml json table)"
+  {--format,-t}"[text (default) or json]:NAME:(text json)"
   "--list-rules[print the rules and end]"
-  ":a directory for --data\; without it, the built-in catalogue is judged:"
+  ":a directory for --data\; without it, the built-in catalogue is judged:_files -/"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -376,7 +377,6 @@ _shtab_aicr_migrate_defaults_added=0
 
 _shtab_aicr_mirror_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  ":see below:"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -388,8 +388,8 @@ _shtab_aicr_mirror_check_options=(
   "*--set[with --recipe\: override one value]:COMPONENT:PATH=TEXT:"
   "--data[directory laid over the built-in catalogue]:DIR:_files -/"
   "--mirror[where all images must be]:HOST/PATH:"
-  {--format,-t}"[text (default) or json]:NAME:(yaml json table)"
-  ":a bundle:"
+  {--format,-t}"[text (default) or json]:NAME:(text json)"
+  ":a bundle:_files -/"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -400,8 +400,8 @@ _shtab_aicr_mirror_list_options=(
   {--recipe,-r}"[recipe file or address, - for stdin]:FILE:_files"
   "*--set[with --recipe\: override one value]:COMPONENT:PATH=TEXT:"
   "--data[directory laid over the built-in catalogue]:DIR:_files -/"
-  {--format,-t}"[yaml (default), json, hauler or zarf]:NAME:(yaml json table)"
-  ":a bundle:"
+  {--format,-t}"[yaml (default), json, hauler or zarf]:NAME:(yaml json hauler zarf)"
+  ":a bundle:_files -/"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -420,7 +420,6 @@ _shtab_aicr_mirror_rewrite_defaults_added=0
 
 _shtab_aicr_preflight_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  ":a sub-command:"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -429,8 +428,8 @@ _shtab_aicr_preflight_defaults_added=0
 _shtab_aicr_preflight_config_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--no-warnings[exit 0 also when there are warnings]"
-  ":what to do:"
-  ":the file, or -:"
+  ":what to do:(check)"
+  ":the file, or -:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -440,7 +439,7 @@ _shtab_aicr_preflight_connector_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--print[print each event (needed)]"
   "--socket[where to listen (\/var\/run\/nvsentinel.sock)]:PATH:"
-  {--format,-t}"[text (default), or json\: one event a line]:FORMAT:(yaml json table)"
+  {--format,-t}"[text (default), or json\: one event a line]:FORMAT:(text json)"
   "--count[end after so many events]:N:"
 )
 
@@ -449,11 +448,11 @@ _shtab_aicr_preflight_connector_defaults_added=0
 
 _shtab_aicr_preflight_explain_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  {--file,-f}"[pod or workload, or -]:FILE:"
-  "--config[configuration file of the webhook (default\: the chart\'s defaults)]:FILE:"
+  {--file,-f}"[pod or workload, or -]:FILE:_files"
+  "--config[configuration file of the webhook (default\: the chart\'s defaults)]:FILE:_files"
   {--namespace,-n}"[namespace, if the pod names none]:NAME:"
-  {--output,-o}"[write to a file]:FILE:"
-  {--format,-t}"[text (default), json or yaml]:NAME:(yaml json table)"
+  {--output,-o}"[write to a file]:FILE:_files"
+  {--format,-t}"[text (default), json or yaml]:NAME:(text json yaml)"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -464,10 +463,10 @@ _shtab_aicr_preflight_gangs_options=(
   {--namespace,-n}"[only this namespace (default\: all)]:NAME:"
   "--gang[only the gang with this id]:ID:"
   {--watch,-w}"[go on and show changes]"
-  "--discovery[print the gangDiscovery block of a scheduler]:NAME:"
-  "--kubeconfig[the cluster (default\: KUBECONFIG)]:FILE:"
+  "--discovery[print the gangDiscovery block of a scheduler]:NAME:(kubernetes volcano osmo-with-kai run-ai)"
+  "--kubeconfig[the cluster (default\: KUBECONFIG)]:FILE:_files"
   "--context[context of the kubeconfig]:NAME:"
-  {--format,-t}"[table (default), json or yaml]:NAME:(yaml json table)"
+  {--format,-t}"[table (default), json or yaml]:NAME:(table json yaml)"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -475,12 +474,12 @@ _shtab_aicr_preflight_gangs_defaults_added=0
 
 _shtab_aicr_preflight_inject_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  {--file,-f}"[pod or workload, or -]:FILE:"
-  "--config[configuration file of the webhook (default\: the chart\'s defaults)]:FILE:"
+  {--file,-f}"[pod or workload, or -]:FILE:_files"
+  "--config[configuration file of the webhook (default\: the chart\'s defaults)]:FILE:_files"
   {--namespace,-n}"[namespace, if the pod names none]:NAME:"
-  "--show[pod (default) or patch]:WHAT:"
-  {--output,-o}"[write to a file]:FILE:"
-  {--format,-t}"[yaml (default) or json]:NAME:(yaml json table)"
+  "--show[pod (default) or patch]:WHAT:(pod patch)"
+  {--output,-o}"[write to a file]:FILE:_files"
+  {--format,-t}"[yaml (default) or json]:NAME:(yaml json)"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -488,7 +487,7 @@ _shtab_aicr_preflight_inject_defaults_added=0
 
 _shtab_aicr_preflight_probe_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--ca-file[certificate authority to trust, PEM]:FILE:"
+  "--ca-file[certificate authority to trust, PEM]:FILE:_files"
   "--timeout[how long to wait for the answer (10)]:SECONDS:"
   ":https address of the webhook:"
 )
@@ -504,22 +503,22 @@ _shtab_aicr_preflight_run_options=(
   "--interval[dcgm-diag\: pause between attempts (10)]:SECONDS:"
   "--threshold[least bus bandwidth (loopback 150, all-reduce 100)]:GB/s:"
   "--size-mb[nccl-loopback\: message size in MiB (256)]:N:"
-  "--binary[nccl-loopback\: all_reduce_perf of nccl-tests]:FILE:"
+  "--binary[nccl-loopback\: all_reduce_perf of nccl-tests]:FILE:_files"
   "--skip-bandwidth-check[nccl-\…\: pass whatever bandwidth was measured]"
   "--sizes[nccl-allreduce\: message sizes (4G,8G)]:LIST:"
   "--iterations[nccl-allreduce\: timed iterations a size (20)]:N:"
   "--processes[nccl-allreduce\: workers here (one a GPU)]:N:"
   "--backend[nccl-allreduce\: nccl (default), or gloo without GPUs]:NAME:"
-  "--gang-dir[nccl-allreduce\: files of the gang\'s ConfigMap]:DIR:"
+  "--gang-dir[nccl-allreduce\: files of the gang\'s ConfigMap]:DIR:_files -/"
   "--gang-timeout[nccl-allreduce\: wait for the gang (600)]:SECONDS:"
   "--pod[nccl-allreduce\: which member of the gang this is]:NAME:"
   "--socket[send events to the platform connector there]:PATH:"
   "--node[name of the node in events (this host\'s)]:NAME:"
   "--strategy[EXECUTE_REMEDIATION (default), STORE_ONLY, \…]:NAME:"
-  "--token-file[bearer token for the connector]:FILE:"
-  {--format,-t}"[text (default), json or yaml]:FORMAT:(yaml json table)"
-  {--output,-o}"[write here instead of to stdout]:FILE:"
-  ":dcgm-diag or nccl-loopback or nccl-allreduce:"
+  "--token-file[bearer token for the connector]:FILE:_files"
+  {--format,-t}"[text (default), json or yaml]:FORMAT:(text json yaml)"
+  {--output,-o}"[write here instead of to stdout]:FILE:_files"
+  ":dcgm-diag or nccl-loopback or nccl-allreduce:(dcgm-diag nccl-loopback nccl-allreduce)"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -530,10 +529,10 @@ _shtab_aicr_preflight_serve_options=(
   "--port[HTTPS port (8443)]:N:"
   "--host[address to listen on (all)]:ADDRESS:"
   "--metrics-port[0 for none (8080)]:N:"
-  "--cert-dir[directory with tls.crt and tls.key (\/certs)]:DIR:"
-  "--config[configuration file (\/etc\/preflight\/config.yaml)]:FILE:"
+  "--cert-dir[directory with tls.crt and tls.key (\/certs)]:DIR:_files -/"
+  "--config[configuration file (\/etc\/preflight\/config.yaml)]:FILE:_files"
   "--drain-seconds[see below\; 0 to end at once (5)]:N:"
-  "--kubeconfig[kubeconfig, outside a cluster]:FILE:"
+  "--kubeconfig[kubeconfig, outside a cluster]:FILE:_files"
   "--context[context of the kubeconfig]:NAME:"
 )
 
@@ -545,8 +544,8 @@ _shtab_aicr_preflight_thresholds_options=(
   "--check[only nccl-loopback or nccl-allreduce]:NAME:"
   "--fabric[only this fabric, for example efa]:NAME:"
   "--gpu[only this GPU, for example h100]:NAME:"
-  {--format,-t}"[table (default), json or yaml]:FORMAT:(yaml json table)"
-  {--output,-o}"[write here instead of to stdout]:FILE:"
+  {--format,-t}"[table (default), json or yaml]:FORMAT:(table json yaml)"
+  {--output,-o}"[write here instead of to stdout]:FILE:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -554,10 +553,10 @@ _shtab_aicr_preflight_thresholds_defaults_added=0
 
 _shtab_aicr_pull_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  {--output,-o}"[folder to create, or a bundle to replace]:DIR:"
+  {--output,-o}"[folder to create, or a bundle to replace]:DIR:_files -/"
   "--plain-http[reach the registry without TLS]"
   "--insecure-tls[do not check the registry\'s certificate]"
-  "--ca-file[PEM file of authorities to believe]:FILE:"
+  "--ca-file[PEM file of authorities to believe]:FILE:_files"
   ":oci\:\/\/\…:"
 )
 
@@ -574,8 +573,9 @@ _shtab_aicr_query_options=(
   "--nodes[number of workers (advisory)]:N:"
   "--criteria[RecipeCriteria file or address\; flags win]:FILE:_files"
   {--snapshot,-s}"[Snapshot of the cluster\; flags win]:FILE:_files"
+  {--kubeconfig,-k}"[cluster of a cm\:\/\/NAMESPACE\/NAME (KUBECONFIG)]:FILE:_files"
   "--profile[value of the profile the recipe declares]:NAME=VALUE:"
-  "--slurm-accounting-mode[slurm recipes only]:MODE:"
+  "--slurm-accounting-mode[slurm recipes\: disabled, customer-managed or aicr-provided]:MODE:"
   "--runtime-inventory[enabled or disabled]:STATE:"
   "--gke-tcpxo-interfaces[GKE H100 training\: eth1\=\<network\>,\…,eth8\=\<network\>]:LIST:"
   "--data[directory laid over the built-in catalogue]:DIR:_files -/"
@@ -599,8 +599,9 @@ _shtab_aicr_recipe_options=(
   "--nodes[number of workers (advisory)]:N:"
   "--criteria[RecipeCriteria file or address\; flags win]:FILE:_files"
   {--snapshot,-s}"[Snapshot of the cluster\; flags win]:FILE:_files"
+  {--kubeconfig,-k}"[cluster of a cm\:\/\/NAMESPACE\/NAME (KUBECONFIG)]:FILE:_files"
   "--profile[value of the profile the recipe declares]:NAME=VALUE:"
-  "--slurm-accounting-mode[slurm recipes only]:MODE:"
+  "--slurm-accounting-mode[slurm recipes\: disabled, customer-managed or aicr-provided]:MODE:"
   "--runtime-inventory[enabled or disabled]:STATE:"
   "--gke-tcpxo-interfaces[GKE H100 training\: eth1\=\<network\>,\…,eth8\=\<network\>]:LIST:"
   "--data[directory laid over the built-in catalogue]:DIR:_files -/"
@@ -635,8 +636,8 @@ _shtab_aicr_recipe_list_defaults_added=0
 
 _shtab_aicr_schema_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  {--output,-o}"[default\: stdout]:FILE:"
-  ":for example RecipeMixin:"
+  {--output,-o}"[default\: stdout]:FILE:_files"
+  ":for example RecipeMixin:(AICRConfig ComponentRegistry ComponentUpgrades HealthCheck PreflightFile RecipeCriteria RecipeMetadata RecipeMixin RecipeResult Snapshot ValidatorCatalog)"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -644,18 +645,18 @@ _shtab_aicr_schema_defaults_added=0
 
 _shtab_aicr_snapshot_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  {--output,-o}"[write to a file, or to cm\:\/\/NAMESPACE\/NAME]:FILE:"
+  {--output,-o}"[write to a file, or to cm\:\/\/NAMESPACE\/NAME]:FILE:_files"
   {--format,-t}"[yaml (default), json or table]:NAME:(yaml json table)"
-  "--template[render this Jinja2 template instead of a format]:FILE:"
+  "--template[render this Jinja2 template instead of a format]:FILE:_files"
   "--config[AICRConfig file\; flags win]:FILE:_files"
   "--partial[take what can be had, and list what is missing]"
   "--require-gpu[fail if there is no GPU\; the agent asks for one]"
   "--os[operating system of the node, if it is talos]:NAME:(amazonlinux cos ol rhel talos ubuntu)"
   "--max-nodes-per-entry[names in a list of nodes before it is cut (all)]:N:"
-  "--oke-addons[what oci ce cluster list-addons --all --output json printed]:FILE:"
-  "--aks-gpu-pools[what az aks nodepool list -o json printed]:FILE:"
-  "--gke-gpu-pools[what gcloud container node-pools list --format\=json printed]:FILE:"
-  {--kubeconfig,-k}"[kubeconfig (KUBECONFIG)]:FILE:"
+  "--oke-addons[what oci ce cluster list-addons --all --output json printed]:FILE:_files"
+  "--aks-gpu-pools[what az aks nodepool list -o json printed]:FILE:_files"
+  "--gke-gpu-pools[what gcloud container node-pools list --format\=json printed]:FILE:_files"
+  {--kubeconfig,-k}"[kubeconfig (KUBECONFIG)]:FILE:_files"
   "--context[context of the kubeconfig]:NAME:"
   "--no-cluster[measure this machine alone]"
   "--agent[measure through a Job on a node of the cluster]"
@@ -679,11 +680,12 @@ _shtab_aicr_snapshot_defaults_added=0
 
 _shtab_aicr_upgrade_check_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  {--from,-f}"[recipe or bundle that runs now]:FILE|DIR:_files"
+  {--from,-f}"[recipe, bundle or cm\:\/\/NAMESPACE\/NAME that runs now]:FILE|DIR:_files"
   "--to[recipe or bundle that is to run]:FILE|DIR:_files"
   {--deployer,-d}"[whose steps to show (default\: the bundle\'s, or helm)]:NAME:(argocd argocd-helm fleet flux helm helmfile terraform)"
   "--fail-on-error[false\: exit 0 also when something needs attention (default true)]:BOOL:"
   "--data[directory laid over the built-in catalogue]:DIR:_files -/"
+  {--kubeconfig,-k}"[cluster of a cm\:\/\/NAMESPACE\/NAME (KUBECONFIG)]:FILE:_files"
   {--output,-o}"[write to a file]:FILE:_files"
   {--format,-t}"[table (default), json or yaml]:NAME:(table json yaml)"
 )
@@ -697,10 +699,10 @@ _shtab_aicr_validate_options=(
   {--snapshot,-s}"[likewise\; without it an agent takes one]:FILE:_files"
   "--config[AICRConfig file with values for flags that are not given]:FILE:_files"
   "--data[directory laid over the built-in catalogue]:DIR:_files -/"
-  "--kubeconfig[which cluster\; default as kubectl\: KUBECONFIG, in-cluster]:FILE:"
-  "*--phase[deployment, conformance, performance or all (all)]:NAME:"
+  "--kubeconfig[which cluster\; default as kubectl\: KUBECONFIG, in-cluster]:FILE:_files"
+  "*--phase[deployment, conformance, performance or all (all)]:NAME:(deployment conformance performance all)"
   "*--skip-check[withhold a declared check from this run]:NAME:"
-  "--runner[job\: in the cluster (default)\; local\: processes here]:HOW:"
+  "--runner[job\: in the cluster (default)\; local\: processes here]:HOW:(job local)"
   "--no-cluster[gates and constraints only\: nothing is contacted]"
   "--parallel[checks at once in deployment and conformance (1)]:N:"
   "--fail-on-error[exit 8 when a check failed (true)\; readiness is not covered and always ends the run]:true|false:"
@@ -716,23 +718,23 @@ _shtab_aicr_validate_options=(
   "--service-account-name[used as it is if it exists (aicr)]:NAME:"
   "--timeout[for the snapshot\; checks have their own (5m)]:DURATION:"
   "--require-gpu[give the agent a GPU]"
-  "--oke-addons[merge a dump of OKE into the snapshot]:FILE:"
-  "--aks-gpu-pools[merge a dump of AKS into the snapshot]:FILE:"
-  "--gke-gpu-pools[merge a dump of GKE into the snapshot]:FILE:"
-  {--output,-o}"[the report (CTRF, JSON)\; default\: stdout]:FILE:"
-  "--report[the report as one HTML page]:FILE:"
-  "--evidence-dir[write CNCF conformance pages]:DIR:"
+  "--oke-addons[merge a dump of OKE into the snapshot]:FILE:_files"
+  "--aks-gpu-pools[merge a dump of AKS into the snapshot]:FILE:_files"
+  "--gke-gpu-pools[merge a dump of GKE into the snapshot]:FILE:_files"
+  {--output,-o}"[the report (CTRF, JSON)\; default\: stdout]:FILE:_files"
+  "--report[the report as one HTML page]:FILE:_files"
+  "--evidence-dir[write CNCF conformance pages]:DIR:_files -/"
   "--cncf-submission[collect evidence by behaviour instead of checks]"
   "*"{--feature,-f}"[of the submission\; default\: all]:NAME:"
-  "--emit-attestation[write a bundle of recipe evidence]:DIR:"
+  "--emit-attestation[write a bundle of recipe evidence]:DIR:_files -/"
   "--full[do not redact it]"
   "--allow-mutable-validator-tags[such evidence is to be thrown away]"
-  "--bom[a CycloneDX bill of materials made before]:FILE:"
+  "--bom[a CycloneDX bill of materials made before]:FILE:_files"
   "--push[push the bundle to a registry and sign it]:REF:"
   "--no-sign[push without signing]"
   "--plain-http[the registry speaks HTTP]"
   "--insecure-tls[do not check the registry\'s certificate]"
-  "--signing-key[private key (PEM) to sign with]:FILE:"
+  "--signing-key[private key (PEM) to sign with]:FILE:_files"
   "--identity-token[OIDC token to sign with]:TOKEN:"
   "--oidc-device-flow[log in with a code on another device]"
   {--yes,-y}"[do not ask before signing]"
@@ -743,17 +745,17 @@ _shtab_aicr_validate_defaults_added=0
 
 _shtab_aicr_verify_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--min-trust-level[unknown, unverified, attested, verified or max (default)]:LEVEL:"
+  "--config[AICRConfig file or address\; flags win]:FILE:_files"
+  {--format,-t}"[text (default) or json]:NAME:(text json)"
+  "--min-trust-level[unknown, unverified, attested, verified or max (default)]:LEVEL:(unknown unverified attested verified)"
   "--require-creator[the exact identity or key id of the signer]:TEXT:"
   "--cli-version-constraint[version of aicr that made the bundle\; a bare one means at least]:EXPR:"
-  "--key[public key (PEM) of the signer]:FILE:"
+  "--key[public key (PEM) of the signer]:FILE:_files"
   "--certificate-identity-regexp[anchored pattern of the signer\'s identity]:PATTERN:"
   "--certificate-oidc-issuer[who must have vouched for it (default\: GitHub Actions)]:URL:"
-  "--trust-root[sigstore trusted_root.json to use]:FILE:"
+  "--trust-root[sigstore trusted_root.json to use]:FILE:_files"
   "--insecure-ignore-tlog[with --key\: accepted for old scripts\; key signatures here are in no log]"
-  "--config[AICRConfig file or address\; flags win]:FILE:_files"
-  {--format,-t}"[text (default) or json]:NAME:(yaml json table)"
-  ":the bundle:"
+  ":the bundle:_files -/"
 )
 
 # guard to ensure default positional specs are added only once per session

@@ -26,12 +26,10 @@ from aicr.preflight.admission.claims import (
     used_requests,
 )
 from aicr.preflight.admission.pod import Pod
+from aicr.preflight.times import ServerTimes
 
 LOG: Final = logging.getLogger("aicr.preflight.admission")
-#: Seconds for all claims of one pod.
-BUDGET: Final = 3.0
-#: Seconds between two looks at the device classes.
-INTERVAL: Final = 60.0
+_TIMES: Final = ServerTimes()
 _CLASSES: Final = "deviceclasses.resource.k8s.io"
 
 _KINDS: Final = {
@@ -47,7 +45,7 @@ class DeviceClasses:
         backed: resource → device class; empty while it is not known.
     """
 
-    def __init__(self, cluster: Cluster, *, interval: float = INTERVAL) -> None:
+    def __init__(self, cluster: Cluster, *, interval: float = _TIMES.classes) -> None:
         self._cluster = cluster
         self._interval = interval
         self._complained = False
@@ -74,7 +72,7 @@ class ClusterClaims:
     """`claims.ClaimLookup` on a cluster."""
 
     def __init__(
-        self, cluster: Cluster, classes: Collection[str], *, budget: float = BUDGET
+        self, cluster: Cluster, classes: Collection[str], *, budget: float = _TIMES.claims
     ) -> None:
         self._cluster = cluster
         self._classes = frozenset(classes)

@@ -14,12 +14,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import FrameType
-from typing import Final, TextIO
+from typing import Final, TextIO, TypeVar
 
 from aicr.checks.logs import TextLines
 from aicr.contract.container import LOG_FORMAT
 from aicr.errors import AicrError, invalid
-from aicr.kube.timeouts import factor_of
 from aicr.preflight import names
 from aicr.preflight.health.client import Attempts, HealthClient
 from aicr.preflight.health.events import EXECUTE_REMEDIATION, Event, Source, check_strategy
@@ -30,6 +29,7 @@ from aicr.version import __version__
 #: Delivers one event, or raises AicrError.
 Report = Callable[[Event], None]
 LOG_LEVEL: Final = "LOG_LEVEL"
+Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Reporting:
             UnixSocket(self.socket),
             Source(agent, component_class, self.node, self.strategy),
             token_path=self.token_path,
-            attempts=Attempts().scaled(factor_of(environ)),
+            attempts=Attempts.from_environment(environ),
             progress=progress,
         )
 
@@ -104,16 +104,7 @@ def whole_number(environ: Mapping[str, str], name: str, default: int) -> int:
     Raises:
         AicrError: INVALID_REQUEST naming the variable and its value.
     """
-    text = environ.get(name, "").strip()
-    if not text:
-        return default
-    try:
-        # int() would take 1_000 and digits of other scripts.
-        if not text.isascii() or "_" in text:
-            raise ValueError(text)
-        return int(text)
-    except ValueError:
-        raise invalid(f"{name} must be a whole number, got {text}", where=name) from None
+    return _read(environ, name, default, int, "a whole number")
 
 
 def number(environ: Mapping[str, str], name: str, default: float) -> float:
@@ -122,18 +113,30 @@ def number(environ: Mapping[str, str], name: str, default: float) -> float:
     Raises:
         AicrError: INVALID_REQUEST naming the variable and its value.
     """
+    value = _read(environ, name, default, float, "a number")
+    if not math.isfinite(value):
+        text = environ.get(name, "").strip()
+        raise invalid(f"{name} must be a finite number, got {text}", where=name)
+    return value
+
+
+def _read(
+    environ: Mapping[str, str],
+    name: str,
+    default: Number,
+    convert: Callable[[str], Number],
+    what: str,
+) -> Number:
     text = environ.get(name, "").strip()
     if not text:
         return default
     try:
+        # Python would take 1_000 and digits of other scripts.
         if not text.isascii() or "_" in text:
             raise ValueError(text)
-        value = float(text)
+        return convert(text)
     except ValueError:
-        raise invalid(f"{name} must be a number, got {text}", where=name) from None
-    if not math.isfinite(value):
-        raise invalid(f"{name} must be a finite number, got {text}", where=name)
-    return value
+        raise invalid(f"{name} must be {what}, got {text}", where=name) from None
 
 
 def log_for(module: str, environ: Mapping[str, str], stream: TextIO) -> logging.Logger:

@@ -14,10 +14,10 @@ from typing import Final
 
 from aicr.errors import SERVICE_UNAVAILABLE, TIMEOUT, AicrError
 from aicr.preflight.checks.environment_process import Process
+from aicr.preflight.checks.times import CheckTimes
 
 PROGRAM: Final = "nvidia-smi"
-#: Seconds that nvidia-smi may take; a GPU that is being lost makes it slow.
-LIMIT: Final = 30.0
+LIMIT: Final = CheckTimes().nvidia_smi
 _QUERY: Final = ("--query-gpu=uuid,mig.mode.current,name", "--format=csv,noheader")
 _COUNT: Final = ("--query-gpu=name", "--format=csv,noheader")
 

@@ -12,12 +12,10 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Protocol
 
 from aicr.errors import NOT_FOUND, TIMEOUT, AicrError
-
-#: How long a child may take to end after SIGTERM, in seconds.
-GRACE: Final = 5.0
+from aicr.preflight.checks.times import CheckTimes
 
 
 @dataclass(frozen=True)
@@ -100,7 +98,7 @@ def _end(child: subprocess.Popen[str]) -> tuple[str, str]:
         except ProcessLookupError:
             pass
         try:
-            return child.communicate(timeout=GRACE)
+            return child.communicate(timeout=CheckTimes().end)
         except subprocess.TimeoutExpired:
             continue
     return "", ""

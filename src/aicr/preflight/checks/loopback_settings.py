@@ -15,8 +15,8 @@ from typing import Final
 
 from aicr.errors import AicrError, invalid
 from aicr.fabric import thresholds
-from aicr.kube.timeouts import factor_of
 from aicr.preflight.checks import environment
+from aicr.preflight.checks.times import CheckTimes
 
 THRESHOLD: Final = "BW_THRESHOLD_GBPS"
 BY_FABRIC: Final = "BW_THRESHOLDS_GBPS"
@@ -28,8 +28,6 @@ BINARY: Final = "NCCL_TEST_BINARY_PATH"
 DEFAULT_THRESHOLD: Final = thresholds.DEFAULTS[thresholds.LOOPBACK]
 DEFAULT_SIZE: Final = 256
 DEFAULT_BINARY: Final = "/opt/nccl-tests/build/all_reduce_perf"
-#: Longest that the benchmark may take, in seconds.
-LIMIT: Final = 300.0
 #: The largest size that means something: more does not fit a GPU.
 MOST_MB: Final = 1 << 20
 
@@ -51,7 +49,7 @@ class Settings:
     size_mb: int = DEFAULT_SIZE
     binary: str = DEFAULT_BINARY
     #: Longest that the benchmark may take, in seconds.
-    limit: float = LIMIT
+    limit: float = CheckTimes().loopback
     notes: tuple[str, ...] = ()
 
     @property
@@ -95,7 +93,7 @@ def read(
             skip,
             size,
             binary,
-            LIMIT * factor_of(environ),
+            CheckTimes.from_environment(environ).loopback,
             tuple(notes),
         ),
         reporting,

@@ -61,9 +61,9 @@ class ConfigController:
         leads: Callable[[], bool],
         changed: Callable[[str], None],
         now: Callable[[], datetime],
+        stale: float,
+        again: float,
         metrics: GangMetrics = NO_METRICS,
-        stale: float = 5.0,
-        again: float = 60.0,
     ) -> None:
         self.informer: Informer[Document] = Informer(
             reader, PREFLIGHT_CONFIG, dict, indexes={"namespace": _namespace}

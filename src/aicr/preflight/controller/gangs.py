@@ -27,7 +27,6 @@ from aicr.preflight import names
 from aicr.preflight.controller.caches import Caches, Key
 from aicr.preflight.controller.metrics import NO_METRICS, GangMetrics
 from aicr.preflight.controller.pace import Pace
-from aicr.preflight.controller.times import Times
 from aicr.preflight.gang import configmap as cm
 from aicr.preflight.gang import naming
 from aicr.preflight.gang.coordination import Gang, Plan, Rules, plan
@@ -35,12 +34,12 @@ from aicr.preflight.gang.groups import Anchor, Group
 from aicr.preflight.gang.pods import GangPod
 from aicr.preflight.gang.reading import Shared
 from aicr.preflight.gang.resolver import Resolver, said
+from aicr.preflight.times import Times
 
 LOG = logging.getLogger(__name__)
 
-#: Times that a write is tried on fresh data, and the pauses between them (preflight spec 4.4).
+#: Times that a write is tried on fresh data, and how its pauses grow (preflight spec 4.4).
 TRIES: Final = 4
-FIRST_PAUSE: Final = 0.01
 PAUSE_FACTOR: Final = 5.0
 WORKERS: Final = 8
 
@@ -111,8 +110,8 @@ class GangController:
         self._metrics = metrics
         self._times = times or Times()
         self._rules = rules or Rules()
-        self._groups: Shared[Group] = Shared(clock)
-        self._pace = Pace(clock)
+        self._groups: Shared[Group] = Shared(clock, age=self._times.shared)
+        self._pace = Pace(clock, self._times)
         self._memory: dict[Key, _Memory] = {}
         self._queue: Queue[Key] | None = None
         caches.on_key(self.enqueue)
@@ -260,7 +259,7 @@ class GangController:
         namespace, name = key
         for attempt in range(TRIES):
             if attempt:
-                pause = FIRST_PAUSE * PAUSE_FACTOR ** (attempt - 1)
+                pause = self._times.retry * PAUSE_FACTOR ** (attempt - 1)
                 await self._sleep(pause * (1.0 + 0.1 * self._random()))
             current = await self._get(key)
             decided = self._plan(view, current)

@@ -9,20 +9,16 @@ writes. Writes that somebody could act wrongly without are not paced. Pure, but 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Final
 
-FIRST: Final = 0.1
-#: The longest pause is this long a member, within these bounds.
-A_MEMBER: Final = 0.03
-SHORTEST_CAP: Final = 1.0
-LONGEST_CAP: Final = 30.0
+from aicr.preflight.times import Times
 
 
 class Pace:
     """Pauses by key."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], times: Times | None = None) -> None:
         self._clock = clock
+        self._times = times or Times()
         self._writes: dict[Hashable, tuple[int, float]] = {}
 
     def pause(self, key: Hashable, members: int) -> float:
@@ -30,8 +26,9 @@ class Pace:
         count, last = self._writes.get(key, (0, 0.0))
         if not count:
             return 0.0
-        cap = min(LONGEST_CAP, max(SHORTEST_CAP, A_MEMBER * members))
-        pause: float = min(cap, FIRST * 2.0 ** min(count - 1, 16))
+        times = self._times
+        cap = min(times.pace_most, max(times.pace_least, times.pace_member * members))
+        pause: float = min(cap, times.pace * 2.0 ** min(count - 1, 16))
         return max(0.0, last + pause - self._clock())
 
     def wrote(self, key: Hashable, *, anew: bool) -> None:

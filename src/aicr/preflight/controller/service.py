@@ -31,18 +31,17 @@ from aicr.preflight.controller.configs import ConfigController
 from aicr.preflight.controller.gangs import GangController
 from aicr.preflight.controller.judging import PREFLIGHT_CONFIG
 from aicr.preflight.controller.metrics import NO_METRICS, GangMetrics
-from aicr.preflight.controller.times import Times
 from aicr.preflight.gang import resolver as resolving
 from aicr.preflight.gang.coordination import Rules
 from aicr.preflight.gang.pods import GangPod
 from aicr.preflight.gang.registration import Registration
 from aicr.preflight.names import CHECKS_ANNOTATION
+from aicr.preflight.times import Times
 
 LOG = logging.getLogger(__name__)
 
 LEASE: Final = "aicr-preflight-controllers"
 #: Seconds for which a cache may be without its server before the replica is not ready.
-STALE_UNREADY: Final = 60.0
 
 
 class Gangs:
@@ -148,7 +147,7 @@ class Gangs:
             return "the gang controllers do not run"
         for informer in (self._parts.caches.pods, self._parts.caches.maps):
             try:
-                informer.require_fresh(STALE_UNREADY)
+                informer.require_fresh(self._times.stale_unready)
             except AicrError as error:
                 return error.message
         return self._parts.unready_configs()
@@ -236,7 +235,7 @@ class _Parts:
             checks_of=checks_of,
             clock=owner._clock,
             now=owner._now,
-            budget=times.admission,
+            times=times,
         )
 
     def unready_configs(self) -> str:

@@ -26,23 +26,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from aicr.kube.port import Document
 from aicr.preflight.gang import configmap as cm
 from aicr.preflight.gang.addresses import common_addresses
 from aicr.preflight.gang.groups import Group
 from aicr.preflight.gang.pods import GangPod
+from aicr.values.waiting import Waits
 
 #: Characters of a UID's end that `configmap.Memory` keeps: 48 random bits.
 _TAIL: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """Waiting times of the decision, in seconds."""
+class Rules(Waits):
+    """The decision about a gang."""
 
+    FIXED: ClassVar[str] = "replicas must decide alike, and need not have the same factor"
+
+    #: A size that is only the number of members seen counts once none has come for so long.
     settle: float = 5.0
+    #: How long members that were alive are waited for once their failed pods are gone.
     hold: float = 120.0
 
 

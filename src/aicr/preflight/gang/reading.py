@@ -1,8 +1,8 @@
 """Groups as just read, without asking for one a thousand times.
 
 A gang of a thousand pods is admitted in seconds, and each admission needs its group. Requests for one
-group that overlap are one request, and its answer serves for `AGE` seconds more: what is a second old
-was true while the pod was being admitted, and a forming gang is looked at again. It must not know what
+group that overlap are one request, and its answer serves for `Times.shared` seconds more: what is a second
+old was true while the pod was being admitted, and a forming gang is looked at again. It must not know what
 the answer means.
 """
 
@@ -12,10 +12,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Final, Generic, TypeVar
 
+from aicr.preflight.times import Times
+
 T = TypeVar("T")
 
-#: Seconds for which an answer serves those who ask a moment later.
-AGE: Final = 1.0
 #: Answers kept before old ones are looked for.
 _MANY: Final = 1024
 
@@ -28,7 +28,7 @@ class Shared(Generic[T]):
         age: seconds for which an answer serves.
     """
 
-    def __init__(self, clock: Callable[[], float], *, age: float = AGE) -> None:
+    def __init__(self, clock: Callable[[], float], *, age: float = Times().shared) -> None:
         self._clock = clock
         self._age = age
         self._answers: dict[Hashable, tuple[float, T]] = {}

@@ -32,6 +32,7 @@ from aicr.preflight.gang.groups import Anchor, Discoverer, Group
 from aicr.preflight.gang.pods import GangPod, gang_pod
 from aicr.preflight.gang.reading import Shared
 from aicr.preflight.gang.resolver import Resolver, said
+from aicr.preflight.times import Times
 
 T = TypeVar("T")
 LOG = logging.getLogger(__name__)
@@ -76,7 +77,7 @@ class Registration:
         members: namespace and ConfigMap → live pods known to mount it, from the pod cache.
         checks_of: the checks that a pod was admitted with, comma separated.
         clock, now: time.
-        budget: seconds for each of the three things that an admission may wait for: the group, the
+        times: `admission` is for each of the three things that an admission may wait for: the group, the
             ConfigMap, and the registration. All three fit into the 10 s that a webhook is given.
     """
 
@@ -90,19 +91,20 @@ class Registration:
         checks_of: Callable[[GangPod], str],
         clock: Callable[[], float],
         now: Callable[[], datetime],
-        budget: float = 2.5,
+        times: Times | None = None,
     ) -> None:
-        self._budget = budget
+        times = times or Times()
+        self._budget = times.admission
         self._cluster = cluster
         self._resolver = resolver
         self._settings = settings
         self._members = members
         self._checks_of = checks_of
         self._now = now
-        self._groups: Shared[Group] = Shared(clock)
-        self._maps: Shared[_Found] = Shared(clock)
-        self._registered: Shared[None] = Shared(clock)
-        self._topologies: Shared[None] = Shared(clock, age=60.0)
+        self._groups: Shared[Group] = Shared(clock, age=times.shared)
+        self._maps: Shared[_Found] = Shared(clock, age=times.shared)
+        self._registered: Shared[None] = Shared(clock, age=times.shared)
+        self._topologies: Shared[None] = Shared(clock, age=times.topology)
 
     async def identify(self, pod: Mapping[str, Any], namespace: str) -> Membership | None:
         """As `GangLookup.identify`; what cannot be read is logged and left open."""

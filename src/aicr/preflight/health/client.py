@@ -23,6 +23,7 @@ from aicr.errors import SERVICE_UNAVAILABLE, TIMEOUT, UNAUTHORIZED, AicrError
 from aicr.preflight.health.events import Event, Source
 from aicr.preflight.health.transport import CallError, Transport
 from aicr.preflight.health.wire import encode
+from aicr.values.waiting import Waits
 
 #: Statuses that a later attempt may not meet again.
 PASSING: Final = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", ""})
@@ -38,8 +39,8 @@ _CODES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Attempts:
-    """How often and how long a send is tried, in seconds."""
+class Attempts(Waits):
+    """Health events that a check sends."""
 
     #: Pauses before the second and further attempts; there is one attempt more than pauses.
     pauses: tuple[float, ...] = (2.0, 3.0, 4.5, 6.75)
@@ -47,12 +48,6 @@ class Attempts:
     call: float = 30.0
     #: The only call of an event after one that used up all attempts.
     short: float = 5.0
-
-    def scaled(self, factor: float) -> Attempts:
-        """The same, with all times multiplied."""
-        return Attempts(
-            tuple(pause * factor for pause in self.pauses), self.call * factor, self.short * factor
-        )
 
 
 class HealthClient:

@@ -18,6 +18,7 @@ from google.protobuf.message import DecodeError
 
 from aicr.errors import invalid
 from aicr.preflight.health.wire import METHOD, decode
+from aicr.preflight.times import ServerTimes
 
 #: A document of an event, and the authorization that came with it ("" for none).
 Receiver = Callable[[dict[str, Any], str], None]
@@ -76,7 +77,7 @@ class Connector:
         self._server.start()
         self._listening = True
 
-    def stop(self, grace: float = 1.0) -> None:
+    def stop(self, grace: float = ServerTimes().connector) -> None:
         """Take nothing more, and remove the socket."""
         self._server.stop(grace).wait()
         self._threads.shutdown()

@@ -13,8 +13,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from aicr.artifacts import signing
+from aicr.artifacts.signers import Expected
 from aicr.artifacts.wire import Transport
-from aicr.checks.sdk.timeouts import Timeouts
 from aicr.errors import invalid, not_found
 from aicr.validate.evidence import (
     bill,
@@ -31,6 +31,7 @@ from aicr.validate.evidence import (
     verification,
 )
 from aicr.validate.evidence.cncf_files import now, stamp
+from aicr.validate.evidence.times import EvidenceTimes
 
 FULL: Final = (
     "warning: --full: the evidence holds everything that was seen: names of nodes, addresses, logs and "
@@ -75,8 +76,8 @@ def attest(
     say = say or lines.append
     if request.get("full"):
         say(FULL)
-    seconds = Timeouts.from_environment(environ).evidence_bundle
-    deadline = bounded.Deadline(seconds, "building the evidence")
+    times = EvidenceTimes.from_environment(environ)
+    deadline = bounded.Deadline(times.bundle, "building the evidence")
     built = bundle.build(_content(request, stamp(clock())), deadline)
     files = {f"{folder.SUMMARY}/{path}": data for path, data in built.files.items()}
     files[folder.POINTER] = canonical.text(pointer.document(built.predicate, predicate.V3))
@@ -113,7 +114,7 @@ def check_folder(out: str) -> bool:
     """
     if not folder.occupied(out):
         return False
-    found = verification.verify_folder(out, signer.Trust(), signatures=False)
+    found = verification.verify_folder(out, Expected(), signatures=False)
     if found.errors:
         raise folder.foreign(out, found.errors)
     return True
@@ -231,5 +232,4 @@ def signing_of(
         identity.consent(prompt, assume_yes=assume_yes)
         return identity.token(token, environ, prompt, device_flow=device_flow)
 
-    seconds = Timeouts.from_environment(environ).evidence_sign
-    return signer.Signing(key=key, token=ask, seconds=seconds)
+    return signer.Signing(key=key, token=ask, times=EvidenceTimes.from_environment(environ))

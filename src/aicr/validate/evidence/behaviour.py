@@ -32,28 +32,12 @@ from aicr.validate import interrupts
 from aicr.validate.evidence import cncf_files, features
 from aicr.validate.evidence.bounded import Deadline
 from aicr.validate.evidence.cncf_pages import fenced
+from aicr.validate.evidence.times import EvidenceTimes
 from aicr.validate.input_document import empty_snapshot, validation_input
 
 PASS, SKIP, FAIL = "PASS", "SKIP", "FAIL"
-SECTION_SECONDS: Final = 300.0
-OVERALL_SECONDS: Final = 1200.0
 MAX_OUTPUT: Final = 10 * 1024 * 1024
 NAMESPACE: Final = "aicr-validation"
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Seconds of a section and of all, and characters of a page's evidence."""
-
-    section: float = SECTION_SECONDS
-    overall: float = OVERALL_SECONDS
-    output: int = MAX_OUTPUT
-
-    @classmethod
-    def scaled(cls, timeouts: Timeouts) -> Limits:
-        """Shortened by the factor that shortens all other times."""
-        factor = timeouts.evidence_render / Timeouts().evidence_render
-        return cls(SECTION_SECONDS * factor, OVERALL_SECONDS * factor)
 
 
 @dataclass(slots=True)
@@ -75,13 +59,17 @@ class Collector:
         cluster: the port.
         run_id: of this collection; objects that behaviours make carry it.
         policy: how the recipe hands out GPUs.
+        times: of a section, and of all.
+        output: characters of a page's evidence.
+        timeouts: of the checks that it runs.
         load: name of a check → the check.
     """
 
     cluster: Cluster
     run_id: str
     policy: str
-    limits: Limits = field(default_factory=Limits)
+    times: EvidenceTimes = field(default_factory=EvidenceTimes)
+    output: int = MAX_OUTPUT
     timeouts: Timeouts = field(default_factory=Timeouts)
     environ: Mapping[str, str] = field(default_factory=dict)
     load: Callable[[str], Check] = registry.load
@@ -89,15 +77,15 @@ class Collector:
 
     async def sections(self, plan: Sequence[features.Section]) -> list[Outcome]:
         """Run all sections, one after another."""
-        end = self.clock.now() + self.limits.overall
+        end = self.clock.now() + self.times.overall
         found = []
         for section in plan:
             left = end - self.clock.now()
             if left <= 0:
-                reason = f"not reached within {self.limits.overall:g} s"
+                reason = f"not reached within {self.times.overall:g} s"
                 found.append(Outcome(section, FAIL, reason))
                 continue
-            found.append(await self.section(section, min(left, self.limits.section)))
+            found.append(await self.section(section, min(left, self.times.section)))
         return found
 
     async def section(self, section: features.Section, seconds: float) -> Outcome:
@@ -134,7 +122,7 @@ class Collector:
 
     async def _behaviour(self, outcome: Outcome, seconds: float) -> None:
         check = self.load(outcome.section.check)
-        room = [self.limits.output]
+        room = [self.output]
 
         def write(text: str) -> None:
             if text.startswith((sentinels.EXTRA, sentinels.PROVENANCE)):
@@ -216,7 +204,7 @@ def collect(
     """
     environ = os.environ if environ is None else environ
     plan = features.plan(names)
-    timeouts = Timeouts.from_environment(environ)
+    times = EvidenceTimes.from_environment(environ)
     began = clock()
 
     async def run() -> tuple[list[Outcome], str]:
@@ -225,8 +213,8 @@ def collect(
                 cluster=client,
                 run_id=labels.run_id(began, secrets.token_hex(8)),
                 policy=policy,
-                limits=Limits.scaled(timeouts),
-                timeouts=timeouts,
+                times=times,
+                timeouts=Timeouts.from_environment(environ),
                 environ=environ,
                 load=load,
             )
@@ -237,7 +225,7 @@ def collect(
     outcomes, where = interrupts.run(run())
     generated = cncf_files.stamp(began)
     pages = {outcome.section.file: page(outcome, generated) for outcome in outcomes}
-    deadline = Deadline(timeouts.evidence_render, "writing evidence")
+    deadline = Deadline(times.render, "writing evidence")
     cncf_files.write_pages(pages, directory, deadline)
     lines = [where, *(_line(outcome) for outcome in outcomes)]
     failed = [outcome for outcome in outcomes if outcome.verdict == FAIL]

@@ -79,11 +79,6 @@ class Bundle:
         """What its recipe is called."""
         return str(self.predicate["recipe"]["name"])
 
-    @property
-    def short_fingerprint(self) -> str:
-        """Twelve hex digits that differ where clusters differ; part of the default tag."""
-        return canonical.digest(canonical.text(self.predicate["fingerprint"]))[:12]
-
 
 def build(content: Content, deadline: Deadline) -> Bundle:
     """The bundle of a run.

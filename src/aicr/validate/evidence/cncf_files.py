@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from aicr.checks.sdk.timeouts import Timeouts
 from aicr.errors import invalid
 from aicr.validate.evidence import cncf_pages
 from aicr.validate.evidence.bounded import Deadline
 from aicr.validate.evidence.folder import FOLDER_MODE, replace_file
+from aicr.validate.evidence.times import EvidenceTimes
 
 PAGE_MODE: Final = 0o644
 FLAG: Final = "--evidence-dir"
@@ -52,7 +52,7 @@ def render(
     if not listed:
         return ["warning: no check of this run speaks for a CNCF requirement; no page was written"]
     deadline = deadline or Deadline(
-        Timeouts.from_environment(os.environ).evidence_render, "rendering evidence"
+        EvidenceTimes.from_environment(os.environ).render, "rendering evidence"
     )
     generated = stamp(clock())
     pages: dict[str, str] = {}

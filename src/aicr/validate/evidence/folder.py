@@ -124,7 +124,11 @@ def read(directory: str) -> tuple[Files, list[str]]:
             be read.
     """
     if not os.path.lexists(directory):
-        raise not_found(f"no such folder: {directory}", where=directory)
+        raise not_found(
+            f"no such folder: {directory}",
+            where=directory,
+            hint="name the folder that aicr validate --emit-attestation wrote",
+        )
     if not os.path.isdir(directory):
         raise invalid("not a folder", where=directory, hint="name the folder of the evidence")
     found: Files = {}

@@ -24,14 +24,12 @@ from typing import Any, Final
 from aicr.artifacts import wire
 from aicr.artifacts.signing import missing_extra
 from aicr.errors import CANCELED, SERVICE_UNAVAILABLE, TIMEOUT, UNAUTHORIZED, AicrError
+from aicr.validate.evidence.times import EvidenceTimes
 
-#: Seconds for a person.
-PATIENCE: Final = 300.0
 ISSUER: Final = "https://oauth2.sigstore.dev/auth"
 CLIENT: Final = "sigstore"
 _SCOPE: Final = "openid email"
 _GRANT: Final = "urn:ietf:params:oauth:grant-type:device_code"
-_POLL: Final = 5.0
 #: How long a code is said to be good for when nobody says.
 _GOOD: Final = 300.0
 CONSENT: Final = (
@@ -99,7 +97,9 @@ def token(
     if environ.get("ACTIONS_ID_TOKEN_REQUEST_TOKEN"):
         return ""
     if device_flow:
-        return (device or from_device)(prompt.say)
+        if device is not None:
+            return device(prompt.say)
+        return from_device(prompt.say, times=EvidenceTimes.from_environment(environ))
     if prompt.interactive:
         return (browser or from_browser)()
     return ""
@@ -109,6 +109,7 @@ def from_device(
     say: Callable[[str], None],
     *,
     issuer: str = ISSUER,
+    times: EvidenceTimes | None = None,
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> str:
@@ -118,12 +119,13 @@ def from_device(
         AicrError: UNAUTHORIZED when it is refused, TIMEOUT when the code runs out,
             SERVICE_UNAVAILABLE when the service fails.
     """
+    times = times or EvidenceTimes()
     begun = _post(f"{issuer}/device/code", {"client_id": CLIENT, "scope": _SCOPE})
     code = _text(begun, "device_code")
     address = str(begun.get("verification_uri_complete") or _text(begun, "verification_uri"))
     say(f"open {address} on any device and enter the code {_text(begun, 'user_code')}")
-    end = now() + min(PATIENCE, _seconds(begun, "expires_in", _GOOD))
-    pause = _seconds(begun, "interval", _POLL)
+    end = now() + min(times.login, _seconds(begun, "expires_in", _GOOD))
+    pause = _seconds(begun, "interval", times.login_poll)
     while now() < end:
         sleep(pause)
         answer = _post(
@@ -133,7 +135,7 @@ def from_device(
         if not error:
             return _text(answer, "id_token")
         if error == "slow_down":
-            pause += _POLL
+            pause += times.login_poll
         elif error != "authorization_pending":
             raise AicrError(UNAUTHORIZED, f"the log-in was refused: {error}", where="device flow")
     raise AicrError(
@@ -186,7 +188,7 @@ def _post(address: str, fields: Mapping[str, str]) -> dict[str, Any]:
     }
     context = wire.Transport().context() if address.startswith("https:") else None
     try:
-        answer = wire.fetch("POST", address, headers, body, context, wire.TIMEOUT_SECONDS)
+        answer = wire.fetch("POST", address, headers, body, context, wire.Transport().timeout)
         found = json.loads(answer.body)
     except (wire.CutError, ValueError) as error:
         raise _down(str(error)) from error

@@ -95,7 +95,11 @@ def parse(data: bytes, source: str) -> Pointer:
     """
     found = yamlio.read_fast(yamlio.decode(data, source=source), source=source)
     if not isinstance(found, dict) or found.get("schemaVersion") != SCHEMA_VERSION:
-        raise invalid(f"not a pointer of schema version {SCHEMA_VERSION}", where=source)
+        raise invalid(
+            f"not a pointer of schema version {SCHEMA_VERSION}",
+            where=source,
+            hint="name pointer.yaml, the folder that it is in, or an oci:// address",
+        )
     attestations = found.get("attestations")
     if not isinstance(attestations, list) or len(attestations) != 1:
         raise invalid("a pointer has exactly one attestation", where=source)

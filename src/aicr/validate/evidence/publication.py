@@ -20,7 +20,6 @@ from typing import Any, Final
 from aicr.artifacts import oci
 from aicr.artifacts.registry_auth import docker_credentials
 from aicr.artifacts.wire import Transport
-from aicr.checks.sdk.timeouts import Timeouts
 from aicr.errors import AicrError, invalid
 from aicr.validate.evidence import (
     bounded,
@@ -33,6 +32,7 @@ from aicr.validate.evidence import (
     signer,
 )
 from aicr.validate.evidence.referrers import Referring, package
+from aicr.validate.evidence.times import EvidenceTimes
 
 PUSH: Final = "--push"
 
@@ -100,7 +100,7 @@ def publish(order: Order) -> list[str]:
             hint="drop --no-sign: what is pushed is signed anew",
         )
     held = {path: data for path, data in files.items() if path != inventory.ATTESTATION}
-    times = Timeouts.from_environment(os.environ)
+    times = EvidenceTimes.from_environment(os.environ)
     lines: list[str] = []
     subject, digest = claims.subject, claims.digest
     manifest: oci.Blob | None = None
@@ -109,7 +109,7 @@ def publish(order: Order) -> list[str]:
         made = package(held, version=str(claims.predicate.get("aicrVersion") or ""))
         manifest = made.manifest
         pushed = bounded.within(
-            times.evidence_push, "pushing the evidence", lambda: _push(order, address, made)
+            times.push, "pushing the evidence", lambda: _push(order, address, made)
         )
         subject, digest = str(address), pushed.partition(":")[2]
         lines.append(f"evidence pushed to {address}@{pushed}")
@@ -126,7 +126,7 @@ def publish(order: Order) -> list[str]:
         if address is not None and manifest is not None:
             target, about = address, manifest
             bounded.within(
-                times.evidence_push,
+                times.push,
                 "attaching the signature",
                 lambda: _attach(order, target, about, attestation),
             )

@@ -12,20 +12,17 @@ because tokens live for minutes. Source: validators spec 9.5, 11; decision 57.
 from __future__ import annotations
 
 import base64
-import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any
 
-from aicr.artifacts import dsse, keyless, signing
+from aicr.artifacts import dsse, keyless, signers, signing
+from aicr.artifacts.signers import Expected
 from aicr.errors import SERVICE_UNAVAILABLE, TIMEOUT, AicrError, invalid
 from aicr.validate.evidence import bounded, inventory
 from aicr.validate.evidence.pointer import Signer
-
-ATTEMPT_SECONDS: Final = 35.0
-#: Before the second and the third attempt.
-BACKOFF: Final = (1.0, 5.0)
+from aicr.validate.evidence.times import EvidenceTimes
 
 Token = Callable[[], str]
 
@@ -38,15 +35,14 @@ class Signing:
         key: signs when it is there; nothing else is needed then.
         token: the identity token, asked at the last moment ("" = the environment has it).
         port: the signing service.
-        seconds: for all attempts.
+        times: of all attempts, of one, and between them.
         sleep: waits between attempts.
     """
 
     key: signing.PrivateKey | None = None
     token: Token = str
     port: keyless.Port | None = None
-    seconds: float = 120.0
-    attempt: float = ATTEMPT_SECONDS
+    times: EvidenceTimes = field(default_factory=EvidenceTimes)
     sleep: Callable[[float], None] = time.sleep
 
     def sign(self, statement: bytes) -> bytes:
@@ -60,11 +56,11 @@ class Signing:
             return self.key.sign(statement)
         port = self.port or keyless.Sigstore()
         token = self.token()
-        deadline = bounded.Deadline(self.seconds, "signing")
-        for pause in (*BACKOFF, None):
+        deadline = bounded.Deadline(self.times.sign, "signing")
+        for pause in (*self.times.backoff, None):
             try:
                 return bounded.within(
-                    self.attempt, "an attempt to sign", lambda: port.sign(statement, token)
+                    self.times.attempt, "an attempt to sign", lambda: port.sign(statement, token)
                 )
             except AicrError as error:
                 if error.code not in (SERVICE_UNAVAILABLE, TIMEOUT) or pause is None:
@@ -74,62 +70,16 @@ class Signing:
         raise AicrError(SERVICE_UNAVAILABLE, "no attempt to sign succeeded")
 
 
-@dataclass(frozen=True, slots=True)
-class Trust:
-    """Whom a verifier trusts.
-
-    Attributes:
-        key: the key that must have signed, or None.
-        identity_regexp: pattern that the whole identity must match, "" for anybody.
-        issuer: who must have vouched, "" for anybody.
-        trust_root: file with the roots of sigstore, "" for the library's own.
-        port: stands in for sigstore.
-    """
-
-    key: signing.PublicKey | None = None
-    identity_regexp: str = ""
-    issuer: str = ""
-    trust_root: str = ""
-    port: keyless.Port | None = None
-
-    @property
-    def names_somebody(self) -> bool:
-        """Whether a certain signer is expected, so that no signature is not good enough."""
-        return self.key is not None or bool(self.identity_regexp or self.issuer)
-
-
-def verified(data: bytes, trust: Trust, source: str) -> tuple[bytes, Signer, bool]:
+def verified(data: bytes, trust: Expected, source: str) -> tuple[bytes, Signer, bool]:
     """(what was signed, by whom, whether the caller named that signer).
 
     Raises:
         AicrError: INVALID_REQUEST when the signature does not hold or is somebody else's.
     """
     attestation = dsse.read(data, source=source)
-    if attestation.payload_type != dsse.PAYLOAD_TYPE:
-        raise invalid(
-            f"it holds a {attestation.payload_type}, not an in-toto statement", where=source
-        )
-    if attestation.method == dsse.KEY and trust.key is None:
-        raise invalid(
-            f"it was signed with the key {attestation.key_hint}, and none was named to check it with",
-            where=source,
-            hint="pass --key with the public key of whoever signed it",
-        )
-    if trust.key is not None:
-        return trust.key.verify(attestation), Signer(trust.key.key_id), True
-    signed = (trust.port or keyless.Sigstore()).verify(attestation, trust.trust_root)
-    if signed.payload_type != dsse.PAYLOAD_TYPE:
-        raise invalid(f"it holds a {signed.payload_type}, not an in-toto statement", where=source)
-    if trust.identity_regexp and not re.fullmatch(trust.identity_regexp, signed.identity):
-        raise invalid(
-            f"it was signed by {signed.identity}, which does not match {trust.identity_regexp}",
-            where=source,
-            hint="the pattern must match the whole identity",
-        )
-    if trust.issuer and signed.issuer != trust.issuer:
-        raise invalid(f"{signed.issuer} vouched for the signer, not {trust.issuer}", where=source)
-    who = Signer(signed.identity, signed.issuer, log_index(data))
-    return signed.payload, who, bool(trust.identity_regexp)
+    found = signers.check(attestation, trust, what="the evidence", where=source)
+    logged = None if trust.key is not None else log_index(data)
+    return found.payload, Signer(found.identity, found.issuer, logged), found.named
 
 
 def who(data: bytes, key: signing.PrivateKey | None) -> Signer:

@@ -12,12 +12,12 @@ needs no network. Source: validators spec 9.3 to 9.5, 12 item 4; decision 46.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from aicr.artifacts import oci
+from aicr.artifacts.signers import Expected
 from aicr.errors import AicrError, invalid
 from aicr.validate.evidence import (
     content,
@@ -108,7 +108,7 @@ class Report:
         return {**made, "errors": list(self.errors), "notices": list(self.notices)}
 
 
-def verify_folder(directory: str, trust: signer.Trust, *, signatures: bool = True) -> Report:
+def verify_folder(directory: str, trust: Expected, *, signatures: bool = True) -> Report:
     """Verify the folder that was written, or the ``summary-bundle`` in it.
 
     Args:
@@ -142,7 +142,7 @@ def verify_folder(directory: str, trust: signer.Trust, *, signatures: bool = Tru
 
 def verify_published(
     address: oci.Address,
-    trust: signer.Trust,
+    trust: Expected,
     connect: Connect,
     *,
     pointed: pointer.Pointer | None = None,
@@ -171,7 +171,7 @@ def verify_published(
     return report
 
 
-def verify_pointer(path: str, trust: signer.Trust, connect: Connect) -> Report:
+def verify_pointer(path: str, trust: Expected, connect: Connect) -> Report:
     """Verify what a pointer file points to.
 
     Raises:
@@ -194,7 +194,7 @@ def verify_pointer(path: str, trust: signer.Trust, connect: Connect) -> Report:
     return verify_published(pinned, trust, connect, pointed=found, source=path)
 
 
-def _choose(found: list[bytes], trust: signer.Trust) -> tuple[bytes | None, list[str]]:
+def _choose(found: list[bytes], trust: Expected) -> tuple[bytes | None, list[str]]:
     """The first attestation that holds; anybody with access can attach others."""
     faults = []
     for data in found:
@@ -210,7 +210,7 @@ def _choose(found: list[bytes], trust: signer.Trust) -> tuple[bytes | None, list
 def _judge(
     files: Mapping[str, bytes],
     attestation: bytes | None,
-    trust: signer.Trust,
+    trust: Expected,
     report: Report,
     pointed: pointer.Pointer | None,
     signatures: bool,
@@ -232,7 +232,7 @@ def _judge(
 def _signature(
     files: Mapping[str, bytes],
     attestation: bytes | None,
-    trust: signer.Trust,
+    trust: Expected,
     report: Report,
     signatures: bool,
 ) -> predicate.Claims | None:
@@ -325,8 +325,3 @@ def _pointer(data: bytes, report: Report) -> pointer.Pointer | None:
     except AicrError as error:
         report.fail("materialise", f"{folder.POINTER}: {error.message}")
         return None
-
-
-def is_pointer(path: str) -> bool:
-    """Whether a source is a pointer file."""
-    return os.path.isfile(path)

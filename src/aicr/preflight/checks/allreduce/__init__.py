@@ -6,6 +6,7 @@
  launch.py    one worker for each GPU, watched
  worker.py    torch.distributed: the benchmark               the only module that imports torch, with
  probing.py   what localise.py asks, measured                board.py
+ questions.py what is asked and heard of a gang that is too slow; groups, budget
  verdict.py   reports of all nodes → events, exit code       exit 1, 4
 ```
 

@@ -30,6 +30,7 @@ from aicr.preflight.checks.environment import Interrupted, Report, Reporting, as
 from aicr.preflight.checks.environment_gpus import product_names
 from aicr.preflight.checks.environment_process import Process
 from aicr.preflight.checks.exit_codes import Outcome
+from aicr.preflight.checks.times import CheckTimes
 from aicr.preflight.health.events import notice
 
 #: Name in logs (preflight specification 10).
@@ -140,7 +141,7 @@ def run_for(
         log,
         environ,
         settings.timeout * settings.factor,
-        settings.factor,
+        CheckTimes().scaled(settings.factor),
         world.clock,
         write,
     )

@@ -14,9 +14,9 @@ from typing import Any, Final, Protocol
 
 from aicr.errors import SERVICE_UNAVAILABLE, AicrError
 from aicr.preflight.checks.allreduce.clock import Clock
+from aicr.preflight.checks.times import CheckTimes
 
-#: Seconds that one attempt to connect may block; signals are noticed in between.
-ATTEMPT: Final = 5.0
+_TIMES: Final = CheckTimes()
 _NOTHING: Final = "\x00"
 
 
@@ -92,7 +92,7 @@ def meet(address: str, port: int, *, serves: bool, limit: float, clock: Clock) -
                 address,
                 port,
                 is_master=serves,
-                timeout=timedelta(seconds=min(ATTEMPT, max(limit, 0.1))),
+                timeout=timedelta(seconds=min(_TIMES.connect, max(limit, 0.1))),
                 wait_for_workers=False,
             )
         except (RuntimeError, ValueError) as error:
@@ -103,10 +103,9 @@ def meet(address: str, port: int, *, serves: bool, limit: float, clock: Clock) -
                     f"the store of rank 0 at {address} port {port} {what}: {_first_line(error)}",
                     hint="check network policies between the pods, and that the port is free",
                 ) from error
-            clock.sleep(1.0)
+            clock.sleep(_TIMES.connect_again)
         else:
-            # Later calls are answered at once or not at all.
-            store.set_timeout(timedelta(seconds=30))
+            store.set_timeout(timedelta(seconds=_TIMES.board))
             return TorchBoard(store)
 
 

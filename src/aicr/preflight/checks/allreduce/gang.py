@@ -19,17 +19,12 @@ from typing import Final
 from aicr.preflight.checks import exit_codes
 from aicr.preflight.checks.allreduce.clock import Clock
 from aicr.preflight.checks.allreduce.settings import GangSettings
+from aicr.preflight.checks.times import CheckTimes
 from aicr.preflight.gang import configmap as cm
 
 CONFIG_ERROR: Final = "NCCL_GANG_CONFIG_ERROR"
 TIMED_OUT: Final = "NCCL_GANG_TIMEOUT"
 DEFAULT_PORT: Final = 29500
-#: Seconds between two readings.
-PAUSE: Final = 5.0
-#: How long a mounted file may be behind, in seconds: the kubelet's sync period and its cache.
-LATE: Final = 120.0
-#: Seconds between two lines of progress while nothing changes.
-QUIET: Final = 60.0
 
 
 @dataclass(frozen=True)
@@ -130,6 +125,7 @@ class _Waiting:
     ) -> None:
         self.settings, self.look, self.clock, self.say = settings, look, clock, say
         self.deadline = clock.now() + settings.timeout * settings.factor
+        self.times = CheckTimes().scaled(settings.factor)
         self.said, self.said_at = "", 0.0
         self.doubted_since: float | None = None
 
@@ -152,7 +148,7 @@ class _Waiting:
                     message = f"Gang formation timeout after {self.settings.timeout}s: {progress}"
                     return Refusal(exit_codes.GANG_TIMEOUT, TIMED_OUT, message)
                 self._tell(f"Waiting for the gang: {progress}")
-            self.clock.sleep(PAUSE * self.settings.factor)
+            self.clock.sleep(self.times.gang)
 
     def _doubt(self, found: GangFile) -> str:
         """Why a complete file is not about this pod; "" when it is."""
@@ -175,7 +171,7 @@ class _Waiting:
         now = self.clock.now()
         if self.doubted_since is None:
             self.doubted_since = now
-        return now - self.doubted_since >= LATE * self.settings.factor
+        return now - self.doubted_since >= self.times.late
 
     def _progress(self, found: GangFile | None) -> str:
         if found is None:
@@ -190,7 +186,7 @@ class _Waiting:
 
     def _tell(self, text: str) -> None:
         now = self.clock.now()
-        if text != self.said or now - self.said_at >= QUIET * self.settings.factor:
+        if text != self.said or now - self.said_at >= self.times.quiet:
             self.said, self.said_at = text, now
             self.say(text)
 

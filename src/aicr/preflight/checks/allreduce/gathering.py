@@ -26,11 +26,9 @@ from aicr.errors import SERVICE_UNAVAILABLE, TIMEOUT, AicrError
 from aicr.preflight.checks.allreduce.board import Board, Meeting
 from aicr.preflight.checks.allreduce.clock import Clock
 from aicr.preflight.checks.allreduce.gang import Place
+from aicr.preflight.checks.times import CheckTimes
 
-#: Seconds between two looks at the board.
-LOOK: Final = 0.5
-#: Seconds that rank 0 stays for others to read the verdict.
-STAY: Final = 10.0
+_TIMES: Final = CheckTimes()
 
 
 @dataclass(frozen=True)
@@ -100,7 +98,7 @@ class Gathering:
             if roster is not None:
                 self.board = board
                 return roster
-            self.clock.sleep(2 * LOOK)
+            self.clock.sleep(2 * _TIMES.board_look)
 
     @property
     def _left(self) -> float:
@@ -128,7 +126,7 @@ class Gathering:
                 text = f"{', '.join(missing)} did not come to rank 0"
                 self._call_off(board, text, cards.values())
                 raise AicrError(TIMEOUT, text, hint="read the logs of these pods' checks")
-            self.clock.sleep(LOOK)
+            self.clock.sleep(_TIMES.board_look)
         ordered = tuple(cards[rank] for rank in range(self.place.nodes))
         problem = _mismatch(ordered, self.place)
         self.session = self.card.token
@@ -143,10 +141,10 @@ class Gathering:
         """Tell those who came that it comes to nothing, and stay until they have heard it."""
         tokens = [card.token for card in cards]
         board.put("roster", json.dumps({"missing": why, "tokens": tokens}))
-        deadline = self.clock.now() + STAY
+        deadline = self.clock.now() + _TIMES.heard
         others = [token for token in tokens if token != self.card.token]
         while others and self.clock.now() < deadline:
-            self.clock.sleep(LOOK)
+            self.clock.sleep(_TIMES.board_look)
             others = [token for token in others if board.get(f"heard/{token}") is None]
 
     def _answer(self, board: Board) -> Roster | None:
@@ -158,7 +156,7 @@ class Gathering:
         name = f"node/{self.place.rank}"
         board.put(name, json.dumps(asdict(self.card)))
         # Rank 0 waits as long as we do, and is to be heard when it gives up.
-        until = self.clock.now() + max(self._left, 0) + STAY
+        until = self.clock.now() + max(self._left, 0) + _TIMES.heard
         while True:
             text = board.get("roster")
             if text is not None:
@@ -179,7 +177,7 @@ class Gathering:
                 return roster
             if self.clock.now() >= until:
                 raise AicrError(TIMEOUT, "rank 0 does not call the roll")
-            self.clock.sleep(LOOK)
+            self.clock.sleep(_TIMES.board_look)
 
     # While the workers run, and after
 
@@ -214,7 +212,7 @@ class Gathering:
                 return found
             if self.clock.now() >= deadline:
                 raise AicrError(TIMEOUT, f"rank 0 said nothing within {limit:g} s")
-            self.clock.sleep(LOOK)
+            self.clock.sleep(_TIMES.board_look)
 
     def part(self, limit: float) -> None:
         """On rank 0: stay until all have read the verdict, at most *limit* seconds."""
@@ -229,7 +227,7 @@ class Gathering:
                     found[rank] = self.get(f"{name}/{rank}")
             if all(one is not None for one in found) or self.clock.now() >= deadline:
                 return
-            self.clock.sleep(LOOK)
+            self.clock.sleep(_TIMES.board_look)
 
 
 def _mismatch(cards: tuple[Card, ...], place: Place) -> str:

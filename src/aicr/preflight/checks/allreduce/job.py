@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from aicr.errors import invalid
+from aicr.preflight.checks.times import CheckTimes
 
 #: Variables of a worker, beside the ones that torchrun sets.
 JOB: Final = "AICR_ALLREDUCE_JOB"
@@ -53,7 +54,7 @@ class Job:
     timeout: float
     skip: bool = False
     localize: bool = True
-    localize_seconds: float = 300.0
+    localize_seconds: float = CheckTimes().localise
 
     @property
     def world(self) -> int:

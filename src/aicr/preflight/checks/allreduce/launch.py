@@ -26,12 +26,12 @@ from aicr.errors import SERVICE_UNAVAILABLE, AicrError
 from aicr.preflight.checks.allreduce import job as jobs
 from aicr.preflight.checks.allreduce.clock import Clock
 from aicr.preflight.checks.allreduce.job import Job
+from aicr.preflight.checks.times import CheckTimes
 
 #: Lines of output that are kept, from the beginning and from the end.
 HEAD: Final = 500
 TAIL: Final = 100
-#: Seconds that a worker may take to end after SIGTERM.
-GRACE: Final = 5.0
+_TIMES: Final = CheckTimes()
 
 
 @dataclass
@@ -222,9 +222,9 @@ class Workers:
         self.listen()
         for number in (signal.SIGTERM, signal.SIGKILL):
             self.signal(number)
-            deadline = self.clock.now() + GRACE
+            deadline = self.clock.now() + _TIMES.end
             while self.running and self.clock.now() < deadline:
-                self.clock.sleep(0.05)
+                self.clock.sleep(_TIMES.end_look)
             if not self.running:
                 return
 
@@ -232,7 +232,7 @@ class Workers:
         """Until all that ended workers have printed is here."""
         for thread in self._threads:
             # A grandchild may hold the pipe open.
-            thread.join(timeout=GRACE)
+            thread.join(timeout=_TIMES.end)
 
     def close(self) -> None:
         """End all, and leave nothing behind."""

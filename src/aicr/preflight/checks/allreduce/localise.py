@@ -27,13 +27,19 @@ Source: decisions 20 and 77.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Final
 
-#: Nodes by their rank, ascending.
-Group = tuple[int, ...]
+from aicr.preflight.checks.allreduce.questions import (
+    Group,
+    History,
+    Question,
+    Step,
+    Verdict,
+    by_parity,
+    ring_rounds,
+)
 
 #: Share of what sound groups reach, below which a measurement is slow.
 SLOW: Final = 0.8
@@ -45,65 +51,6 @@ WITNESSES: Final = 3
 REPEATS: Final = 2
 #: Of all pairs, the share that may be faster than what is taken for sound.
 _UPPER: Final = 0.1
-
-
-@dataclass(frozen=True)
-class Question:
-    """A gang that is too slow."""
-
-    nodes: int
-    #: GB/s that the gang was to reach.
-    threshold: float
-    #: Most rounds; 0 for `budget(nodes)`.
-    rounds: int = 0
-
-    @property
-    def limit(self) -> int:
-        """Most rounds that may be measured."""
-        return min(self.rounds, budget(self.nodes)) if self.rounds else budget(self.nodes)
-
-
-@dataclass(frozen=True)
-class Answer:
-    """One measured group."""
-
-    group: Group
-    gbps: float
-
-
-#: What was measured, a round each.
-History = Sequence[Sequence[Answer]]
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What the measurements say."""
-
-    #: To blame: slow with every sound partner, and without them the gang is fast.
-    nodes: tuple[int, ...] = ()
-    #: Slow between two nodes that are both sound.
-    links: tuple[tuple[int, int], ...] = ()
-    #: Rounds that were measured.
-    rounds: int = 0
-    #: One sentence for a person.
-    reason: str = ""
-    #: GB/s of the gang without the isolated nodes; None when it was not measured.
-    rest: float | None = None
-    #: Slow with all partners, but it takes more to blame them.
-    suspects: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class Step:
-    """What comes next: groups to measure at the same time, or the verdict."""
-
-    groups: tuple[Group, ...] = ()
-    verdict: Verdict | None = None
-
-
-def budget(nodes: int) -> int:
-    """Most rounds for a gang of *nodes* (decision 77): 2·log2(N)+4."""
-    return math.floor(2 * math.log2(max(nodes, 1)) + 4 + 1e-9)
 
 
 def decide(question: Question, history: History) -> Step:
@@ -444,41 +391,3 @@ def _reached(values: Sequence[float], above: float) -> float:
 
 class _UnclearError(Exception):
     """More than one part of the gang is slow, so halving leads nowhere."""
-
-
-def ring_rounds(nodes: int) -> tuple[tuple[Group, ...], ...]:
-    """Every two neighbours in rank order, the last with the first, in as few rounds as it takes."""
-    pairs = [(node, node + 1) for node in range(nodes - 1)]
-    rounds = [tuple(pairs[0::2]), tuple(pairs[1::2])]
-    if nodes % 2 == 0:
-        rounds[1] = (*rounds[1], (0, nodes - 1))
-    else:
-        rounds.append(((0, nodes - 1),))
-    return tuple(rounds)
-
-
-def by_parity(nodes: int, mask: int) -> tuple[Group, Group]:
-    """The nodes whose number has an even, and an odd, number of the bits of *mask*."""
-    even = tuple(node for node in range(nodes) if (node & mask).bit_count() % 2 == 0)
-    odd = tuple(node for node in range(nodes) if (node & mask).bit_count() % 2 == 1)
-    return even, odd
-
-
-def is_round(groups: Sequence[Group], nodes: int) -> bool:
-    """Whether groups can be measured at the same time: known nodes, ascending, none in two groups."""
-    members = [node for group in groups for node in group]
-    return (
-        all(len(group) > 1 and list(group) == sorted(group) for group in groups)
-        and len(members) == len(set(members))
-        and all(0 <= node < nodes for node in members)
-    )
-
-
-def as_answers(groups: Sequence[Group], measured: Mapping[Group, float | None]) -> list[Answer]:
-    """The answers of one round; what could not be measured is left out."""
-    found = []
-    for group in groups:
-        value = measured.get(group)
-        if value is not None and math.isfinite(value):
-            found.append(Answer(group, value))
-    return found

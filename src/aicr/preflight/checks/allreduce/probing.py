@@ -18,14 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aicr.fabric.nccl_output import bus_bandwidth
 from aicr.preflight.checks.allreduce.job import Found
-from aicr.preflight.checks.allreduce.localise import (
-    Answer,
-    Group,
-    Question,
-    Verdict,
-    as_answers,
-    decide,
-)
+from aicr.preflight.checks.allreduce.localise import decide
+from aicr.preflight.checks.allreduce.questions import Answer, Group, Question, Verdict, as_answers
 
 if TYPE_CHECKING:
     from aicr.preflight.checks.allreduce.worker import Worker

@@ -13,7 +13,6 @@ import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from aicr.errors import AicrError
 from aicr.fabric import thresholds
@@ -24,25 +23,14 @@ from aicr.preflight.checks.allreduce import verdict as verdicts
 from aicr.preflight.checks.allreduce.board import Meeting
 from aicr.preflight.checks.allreduce.clock import Clock
 from aicr.preflight.checks.allreduce.gang import Place
-from aicr.preflight.checks.allreduce.gathering import STAY, Card, Gathering, Roster
+from aicr.preflight.checks.allreduce.gathering import Card, Gathering, Roster
 from aicr.preflight.checks.allreduce.job import Job
-from aicr.preflight.checks.allreduce.launch import GRACE, Started, Workers, ended
+from aicr.preflight.checks.allreduce.launch import Started, Workers, ended
 from aicr.preflight.checks.allreduce.settings import Benchmark
 from aicr.preflight.checks.allreduce.verdict import End, Failure, Node, Verdict, failure_of
 from aicr.preflight.checks.environment import Report, as_text, fields
 from aicr.preflight.checks.exit_codes import Outcome
-
-#: Seconds between two looks at the workers, and at the board for trouble elsewhere.
-LOOK: Final = 0.1
-TROUBLE: Final = 1.0
-#: Seconds that other workers get to notice a failure themselves and say what they saw.
-SETTLE: Final = 10.0
-#: Seconds in which all ends must be on the board once one is.
-GATHER: Final = 60.0
-#: Seconds that ending workers which do not listen may take; these are not scaled.
-ENDING: Final = 3 * GRACE
-#: Seconds without a step after twice the time limit that count as hung.
-MARGIN: Final = 120.0
+from aicr.preflight.checks.times import CheckTimes
 
 
 @dataclass
@@ -59,7 +47,7 @@ class Run:
         log: where the run tells what it does.
         environ: variables that workers inherit.
         timeout: seconds that meeting, or one step of the benchmark, may take.
-        factor: what the waiting times of this module are multiplied by.
+        times: all other waiting.
     """
 
     place: Place
@@ -71,7 +59,7 @@ class Run:
     log: logging.Logger
     environ: Mapping[str, str]
     timeout: float
-    factor: float = 1.0
+    times: CheckTimes = field(default_factory=CheckTimes)
     clock: Clock = field(default_factory=Clock)
     write: Callable[[str], None] = lambda line: None
     thresholds: tuple[Threshold, ...] = ()
@@ -109,7 +97,7 @@ class Run:
         outcome = self._ended(verdict)
         if gathering.first:
             try:
-                gathering.part(STAY * self.factor)
+                gathering.part(self.times.stay)
             except AicrError as error:
                 self.log.warning(
                     "The board was lost at the end", extra=fields(error=as_text(error))
@@ -188,11 +176,12 @@ class Run:
         Raises:
             AicrError: rank 0 is gone.
         """
-        limit = GATHER * self.factor
+        limit = self.times.gather
         if not gathering.first:
             gathering.put(f"end/{self.place.rank}", end.document())
-            # Rank 0 may have to end workers that hang before it gathers.
-            return verdicts.parse_verdict(gathering.verdict(2 * limit + ENDING))
+            # Rank 0 may have to end workers that hang before it gathers, and wait for their output.
+            ending = 3 * self.times.end
+            return verdicts.parse_verdict(gathering.verdict(2 * limit + ending))
         documents = gathering.ends(end.document(), limit)
         verdict = verdicts.judge(
             [Node(card.pod, card.node) for card in roster.cards],
@@ -250,7 +239,7 @@ class _Watch:
 
     def __init__(self, run: Run, gathering: Gathering, job: Job, workers: Workers) -> None:
         self.run, self.gathering, self.job, self.workers = run, gathering, job, workers
-        self.clock = run.clock
+        self.clock, self.times = run.clock, run.times
         self.moved = self.looked = self.clock.now()
         self.broken_since: float | None = None
         self.trouble = ""
@@ -263,20 +252,20 @@ class _Watch:
             now = self.clock.now()
             if self.workers.broken:
                 self._raise_alarm()
-            elif now - self.looked >= TROUBLE * self.run.factor:
+            elif now - self.looked >= self.times.trouble:
                 self.looked = now
                 self._look_around()
-            if self.workers.done and now - self.moved >= SETTLE * self.run.factor:
+            if self.workers.done and now - self.moved >= self.times.settle:
                 break
             since = self.broken_since
-            if since is not None and now - since >= SETTLE * self.run.factor:
+            if since is not None and now - since >= self.times.settle:
                 break
-            if now - self.moved >= 2 * self.job.timeout + MARGIN * self.run.factor:
+            if now - self.moved >= 2 * self.job.timeout + self.times.hung:
                 self._raise_alarm()
                 self.workers.stop()
                 self._listen()
                 return End(failure=self._hung(now - self.moved))
-            self.clock.sleep(LOOK)
+            self.clock.sleep(self.times.workers_look)
         if self.workers.broken:
             self._raise_alarm()
         self.workers.stop()

@@ -16,10 +16,11 @@ from typing import Final
 
 from aicr.errors import AicrError, invalid
 from aicr.fabric import thresholds
-from aicr.kube.timeouts import factor_of
 from aicr.preflight import names
 from aicr.preflight.checks import environment
+from aicr.preflight.checks.times import CheckTimes
 from aicr.preflight.health.events import EXECUTE_REMEDIATION, STRATEGIES
+from aicr.values.waiting import factor_of
 
 THRESHOLD: Final = "BW_THRESHOLD_GBPS"
 BY_FABRIC: Final = "BW_THRESHOLDS_GBPS"
@@ -39,7 +40,7 @@ DEFAULT_SIZES: Final = "4G,8G"
 DEFAULT_ITERATIONS: Final = 20
 DEFAULT_WARM_UP: Final = 5
 DEFAULT_THRESHOLD: Final = thresholds.DEFAULTS[thresholds.ALLREDUCE]
-DEFAULT_LOCALIZE_SECONDS: Final = 300.0
+DEFAULT_LOCALIZE_SECONDS: Final = CheckTimes().localise
 #: When nvidia-smi cannot be asked (preflight specification 7.2).
 DEFAULT_PROCESSES: Final = 8
 OPERATIONS: Final = ("sum", "prod", "min", "max", "avg")

@@ -25,9 +25,9 @@ from aicr.fabric.nccl_output import bus_bandwidth
 from aicr.preflight.checks.allreduce import job as jobs
 from aicr.preflight.checks.allreduce.job import Job, Measured, Result
 from aicr.preflight.checks.allreduce.probing import Probing
+from aicr.preflight.checks.times import CheckTimes
 
-#: Seconds by which torch's own time limit lies behind ours.
-BEHIND: Final = 60.0
+_TIMES: Final = CheckTimes()
 #: The proof takes several times its size, so it has a size of its own where the message is larger.
 PROOF: Final = 256 << 20
 #: Values of the proof repeat after so many elements; small, so that float32 sums are exact.
@@ -73,7 +73,7 @@ class Worker:
             store=self.dist.PrefixStore(f"{self.job.key}/workers", self.store),
             rank=self.rank,
             world_size=self.job.world,
-            timeout=limit + timedelta(seconds=BEHIND) if self.gpu else limit,
+            timeout=limit + timedelta(seconds=_TIMES.behind) if self.gpu else limit,
         )
         # The first collective is what connects NCCL; a failure of it is one to start.
         self.shared([0.0], "max")
@@ -139,7 +139,7 @@ class Worker:
         while not done.query():
             if time.monotonic() >= deadline:
                 raise HungError(f"no answer within {self.job.timeout:g} s")
-            time.sleep(0.0002)
+            time.sleep(_TIMES.gpu_look)
 
     def shared(self, values: list[float], how: str, group: Any = None) -> list[float]:
         """Values that all workers of *group* agree on: `min`, `max` or `sum` over what each has."""

@@ -13,8 +13,8 @@ from typing import Final
 
 from aicr.errors import invalid
 from aicr.fabric import dcgm_codes
-from aicr.kube.timeouts import factor_of
 from aicr.preflight.checks import environment
+from aicr.values.waiting import factor_of
 
 ADDRESSES: Final = "DCGM_HOSTENGINE_ADDR"
 LEVEL: Final = "DCGM_DIAG_LEVEL"

@@ -7,6 +7,19 @@
 #   KUBECONFIG, KUBE_CONTEXT  which cluster
 set -euo pipefail
 
+if [ -n "${HELM_KUBEAPISERVER:-}" ]; then
+  echo "HELM_KUBEAPISERVER is read by helm alone, so kubectl would ask another cluster:" \
+    "set KUBECONFIG or KUBE_CONTEXT instead" >&2
+  exit 64
+fi
+if [ -n "${HELM_KUBECONTEXT:-}" ]; then
+  if [ -n "${KUBE_CONTEXT:-}" ] && [ "$KUBE_CONTEXT" != "$HELM_KUBECONTEXT" ]; then
+    echo "HELM_KUBECONTEXT is $HELM_KUBECONTEXT, but KUBE_CONTEXT is $KUBE_CONTEXT" >&2
+    exit 64
+  fi
+  export KUBE_CONTEXT="$HELM_KUBECONTEXT"
+fi
+
 if [ -n "${KUBECONFIG:-}" ]; then
   absolute=''
   while IFS= read -r -d ':' file; do
