@@ -69,7 +69,7 @@ def test_the_list_has_all_checks_or_those_of_a_phase() -> None:
     status, out, _ = aicr("list", "--phase", "deployment", "--format", "json")
     found = json.loads(out)
     assert [check["name"] for check in found] == registry.names("deployment")
-    assert found[0]["reads"] == ["pods in gpu-operator"]
+    assert found[0]["reads"] == ["pods in the namespace of the component"]
 
     status, out, _ = aicr("list", "--phase", "deployment", "-t", "markdown")
     assert out.splitlines()[2].startswith("| `operator-health` | deployment | 2m | ")
@@ -103,7 +103,7 @@ def test_one_check_is_shown_with_everything_it_declares(tmp_path: Path) -> None:
     status, out, _ = aicr("show", "operator-health")
     assert status == 0
     assert out.startswith("# operator-health\n")
-    assert "- Reads: pods in gpu-operator.\n- Writes: nothing.\n" in out
+    assert "- Reads: pods in the namespace of the component.\n- Writes: nothing.\n" in out
     target = tmp_path / "one.md"
     assert aicr("show", "operator-health", "-o", str(target))[:2] == (0, "")
     assert target.read_text(encoding="utf-8") == out

@@ -162,13 +162,18 @@ class Run:
         self.temporary.mkdir()
         self.kubeconfig = folder / "demo.kubeconfig"
         command = [sys.executable, "-m", "aicr", "cluster", "demo"]
-        self.child = subprocess.Popen(
-            [*command, "--kubeconfig", str(self.kubeconfig), *words],
-            env={**os.environ, "PYTHONPATH": f"{ROOT}/src", "TMPDIR": str(self.temporary)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        # A shell's job in the background ignores Ctrl-C, and so would every child of it.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            self.child = subprocess.Popen(
+                [*command, "--kubeconfig", str(self.kubeconfig), *words],
+                env={**os.environ, "PYTHONPATH": f"{ROOT}/src", "TMPDIR": str(self.temporary)},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        finally:
+            signal.signal(signal.SIGINT, before)
 
     def ready(self) -> str:
         """The line on stdout, which comes when the cluster can be used."""

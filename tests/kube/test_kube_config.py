@@ -260,6 +260,17 @@ def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
     assert "does not exist" in error.message
 
 
+def test_a_file_that_cannot_be_looked_for_is_refused_in_words(tmp_path: Path) -> None:
+    """A name that no file can have; a folder that may not be entered ends the same way."""
+    path = str(tmp_path / ("a" * 300))
+    error = refused(path)
+    assert (error.code, error.where) == (INVALID_REQUEST, path[:200])
+    assert "cannot look for the file" in error.message
+    for environ in ({"KUBECONFIG": path}, {"HOME": path}):
+        with pytest.raises(AicrError, match="cannot look for the file"):
+            config.load(environ=environ, service_account=str(tmp_path))
+
+
 def test_a_server_without_scheme_is_read_as_kubectl_does(tmp_path: Path) -> None:
     """https if there is anything of TLS, else http."""
     plain = kubeconfig(tmp_path / "a", cluster={"server": "localhost:8080"})

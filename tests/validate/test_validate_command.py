@@ -290,9 +290,9 @@ def test_the_skip_list_of_the_file_counts_as_one(files: Files) -> None:
 @pytest.mark.parametrize(
     ("validation", "said"),
     [
-        ({"deploymnt": {"checks": []}}, 'unknown phase "deploymnt" under validation'),
+        ({"deploymnt": {"checks": []}}, 'unknown validation phase "deploymnt"'),
         ({"deployment": {"checks": "operator-health"}}, "must be a list"),
-        ({"deployment": {"checks": [3]}}, "must be the name of a check"),
+        ({"deployment": {"checks": [3]}}, "an entry of checks must be text, found a number"),
         ({"deployment": ["operator-health"]}, "must be a map"),
         ({"readiness": {"checks": ["operator-health"]}}, "readiness runs none"),
         ({"readiness": {"constraints": [{"value": "1"}]}}, "needs a name"),

@@ -11,6 +11,8 @@ from aicr.bundle import crd_order, deployers, layout, output, sizes, upgrades
 from aicr.bundle.options import BundleOptions
 from aicr.bundle.plan import WARNING
 from aicr.bundle.plan import plan as make_plan
+from aicr.errors import invalid
+from aicr.recipe.recipe import Recipe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from aicr.bundle.kustomize import Run
     from aicr.bundle.plan import Plan
     from aicr.catalog.catalog import Catalog
-    from aicr.recipe.recipe import Recipe
 
 
 class Bundle:
@@ -77,6 +78,11 @@ def make_bundle(
     Raises:
         AicrError: what keeps the bundle from being made; nothing has been written then.
     """
+    if not isinstance(recipe, Recipe):
+        raise invalid(
+            f"only what aicr.resolve gives can be bundled, found {type(recipe).__name__}",
+            hint="recipe = aicr.resolve(catalog, criteria); a file is read by aicr bundle -r FILE",
+        )
     options = _with_data(options or BundleOptions(), recipe.catalog)
     deployer = deployers.load(options.deployer)
     planned = make_plan(recipe.document, recipe.catalog, options, read_file=read_file)

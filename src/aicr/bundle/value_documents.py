@@ -35,7 +35,7 @@ def json_value(text: str, *, label: str) -> Any:
         value = load_json(text, source=label)
     except AicrError as error:
         raise invalid(
-            f"{label}: invalid JSON: {error.message}",
+            f"{label}: invalid JSON",
             hint="quote the whole flag for the shell, and strings with double quotes: "
             "--set-json 'component:path=[\"a\"]'",
         ) from error

@@ -14,6 +14,7 @@ from __future__ import annotations
 import base64
 import binascii
 import os
+import stat
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -79,10 +80,10 @@ def load(
     if named:
         return from_kubeconfig(named, context=context, environ=environ, timeouts=timeouts)
     token = Path(service_account) / "token"
-    if not context and environ.get("KUBERNETES_SERVICE_HOST") and token.is_file():
+    if not context and environ.get("KUBERNETES_SERVICE_HOST") and _exists(token):
         return in_cluster(environ=environ, timeouts=timeouts, service_account=service_account)
     standard = Path(environ.get("HOME") or Path.home()) / ".kube" / "config"
-    if standard.is_file():
+    if _exists(standard):
         return from_kubeconfig(str(standard), context=context, environ=environ, timeouts=timeouts)
     raise invalid(
         "no cluster is configured: KUBECONFIG is not set, this is not a pod with a service account, and "
@@ -109,7 +110,7 @@ def in_cluster(
         )
     folder = Path(service_account)
     token, ca, namespace = folder / "token", folder / "ca.crt", folder / "namespace"
-    if not token.is_file():
+    if not _exists(token):
         raise invalid(
             "the pod has no service account token",
             where=str(token),
@@ -117,7 +118,7 @@ def in_cluster(
         )
     named = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
     server = entries.address(named, "KUBERNETES_SERVICE_HOST and _PORT")
-    own = namespace.read_text("utf-8").strip() if namespace.is_file() else ""
+    own = namespace.read_text("utf-8").strip() if _exists(namespace) else ""
     files = Files(token_file=str(token), clock=clock, max_age=timeouts.token_reread)
     return ClusterConfig(
         server,
@@ -149,7 +150,11 @@ def from_kubeconfig(
         raise invalid(
             "the kubeconfig has no current-context",
             where=path,
-            hint=f"pass --context, one of {', '.join(merged.names('contexts')) or 'none defined'}",
+            hint=(
+                f"pass --context, one of {', '.join(merged.names('contexts'))}"
+                if merged.names("contexts")
+                else "it defines no context either; name another file with --kubeconfig"
+            ),
         )
     chosen, _ = merged.entry("contexts", "context", name)
     cluster, cluster_file = merged.entry("clusters", "cluster", str(chosen.get("cluster") or ""))
@@ -248,8 +253,21 @@ class _Merged:
         return str(configuration.api_key.get("BearerToken") or "")
 
 
-def _exists(path: str) -> bool:
-    return Path(path).expanduser().is_file()
+def _exists(path: str | Path) -> bool:
+    """Whether a file is there.
+
+    Raises INVALID_REQUEST when that cannot be told, for example for a folder that may not be entered.
+    """
+    try:
+        return stat.S_ISREG(os.stat(os.path.expanduser(path)).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise invalid(
+            f"cannot look for the file: {error.strerror}",
+            where=str(path)[:200],
+            hint="name a file that can be read, with --kubeconfig or KUBECONFIG",
+        ) from error
 
 
 def _mark(error: Exception) -> Any:

@@ -26,7 +26,7 @@ class Timeouts(Waits):
     #: A watch or a followed log with no byte for this long counts as broken. Bookmarks come about
     #: once a minute.
     idle: float = 150.0
-    #: All repetitions of one request that the server puts off (429 or 503 with Retry-After).
+    #: All repetitions of one request that the server puts off (429 or 5xx with Retry-After).
     busy: float = 30.0
     #: First pause between attempts to list or watch again.
     backoff: float = 0.8

@@ -149,9 +149,9 @@ def _size(environ: Mapping[str, str]) -> int:
 def _binary(environ: Mapping[str, str]) -> str:
     path = Path(environ.get(BINARY, "").strip() or DEFAULT_BINARY)
     problem = ""
-    if path.is_dir():
+    if os.path.isdir(path):
         problem = "path is a directory, not an executable"
-    elif not path.is_file():
+    elif not os.path.isfile(path):
         problem = "file not found"
     elif not os.access(path, os.X_OK):
         problem = "file is not executable"

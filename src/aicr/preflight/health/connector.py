@@ -7,6 +7,7 @@ nothing. It must not know: how an event is shown.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -54,9 +55,14 @@ class Connector:
             AicrError: INVALID_REQUEST when the path is taken, too long, or in no folder that exists.
         """
         place = Path(self.path)
-        if place.is_socket():
+        try:
+            mode = os.stat(self.path).st_mode
+        except OSError:
+            # Nothing there, or nothing that can be seen: listening says which.
+            mode = 0
+        if stat.S_ISSOCK(mode):
             place.unlink()
-        elif place.exists():
+        elif mode:
             raise invalid("this file exists and is no socket", where=self.path, hint="name another")
         if len(os.fsencode(self.path)) > 100:
             raise invalid(
@@ -64,7 +70,7 @@ class Connector:
                 where=self.path,
                 hint="name a shorter one",
             )
-        if not place.parent.is_dir():
+        if not os.path.isdir(place.parent):
             raise invalid(
                 "the folder does not exist", where=str(place.parent), hint="make it first"
             )

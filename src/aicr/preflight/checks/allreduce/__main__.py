@@ -166,7 +166,7 @@ def by_hand(
     if alone:
         place = Place("by-hand", 1, 0, (settings.pod,), "127.0.0.1", _free_port())
     else:
-        if not Path(settings.directory).is_dir():
+        if not os.path.isdir(settings.directory):
             raise invalid(
                 "the folder of the gang's ConfigMap is not there",
                 where=settings.directory,

@@ -11,6 +11,7 @@ Source: preflight specification 7.2, known bugs S23 and S26, decisions 27, 70 to
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,7 +76,7 @@ class Refusal:
 def read(directory: Path) -> GangFile | None:
     """The mounted ConfigMap as it is now; None while `expected_count` is not there."""
     folder = directory / "..data"
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         folder = directory
     # One version: the link may be turned between two files.
     folder = folder.resolve()
