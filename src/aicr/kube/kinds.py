@@ -71,8 +71,12 @@ CUSTOM_RESOURCE_DEFINITION: Final = Resource(
     *("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition"),
     *(False, "customresourcedefinition", ("crd", "crds")),
 )
+SELF_SUBJECT_ACCESS_REVIEW: Final = Resource(
+    *("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview"),
+    *(False, "selfsubjectaccessreview"),
+)
 
-#: (apiVersion, kind) → resource of every constant above.
+#: (apiVersion, kind) → resource of every constant above: also of those that nothing names elsewhere.
 WELL_KNOWN: Final[dict[tuple[str, str], Resource]] = {
     (found.api_version, found.kind): found
     for found in list(globals().values())
