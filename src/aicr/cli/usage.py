@@ -75,22 +75,11 @@ class _Switch(argparse.Action):
         setattr(namespace, self.dest, self.const)
 
 
-class _True(argparse.Action):
-    """A flag without a value: True when given, False when not."""
+class _True(_Switch):
+    """A switch that is False when it is not given."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
-        super().__init__(option_strings, dest, nargs=0, **{"default": False, **options})
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: str | Sequence[Any] | None,
-        option_string: str | None = None,
-    ) -> None:
-        """Store that it was given."""
-        namespace.__dict__.setdefault("_given", set()).add(self.dest)
-        setattr(namespace, self.dest, True)
+        super().__init__(option_strings, dest, **{"default": False, **options, "const": True})
 
 
 class FullParser(argparse.ArgumentParser):
@@ -188,10 +177,9 @@ class FullParser(argparse.ArgumentParser):
         for at, word in enumerate(words[:end]):
             flag, equals, value = word.partition("=")
             action = self._option_string_actions.get(flag)
-            switch = isinstance(action, _True) or (
-                isinstance(action, _Switch) and action.const is True
-            )
-            if action is None or not switch or (equals and value not in BOOLEANS):
+            if not isinstance(action, _Switch) or action.const is not True:
+                continue
+            if equals and value not in BOOLEANS:
                 continue
             said = BOOLEANS[value] if equals else True
             if found.setdefault(action.dest, said) != said:
