@@ -7,6 +7,7 @@ components or value paths.
 
 from __future__ import annotations
 
+from aicr.contract.object_names import SUBDOMAIN_LENGTH, has_subdomain_form
 from aicr.errors import invalid
 
 TYPE_CHECKING = False
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
 EFFECTS: Final = ("NoExecute", "NoSchedule", "PreferNoSchedule")
 
 _NAME: Final = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-#: A DNS subdomain: the prefix of a label key, and the name of most objects.
-SUBDOMAIN: Final = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*"
-SUBDOMAIN_LENGTH: Final = 253
 _REPEAT: Final = "to give several, repeat the flag"
 _TOLERATION_FORM: Final = "key[=value][:Effect] with Effect one of " + ", ".join(EFFECTS)
 
@@ -152,7 +150,7 @@ def _check_label_key(key: str, text: str, flag: str) -> None:
 
     prefix, slash, name = key.rpartition("/")
     valid = re.fullmatch(_NAME, name) and (
-        not slash or (len(prefix) <= SUBDOMAIN_LENGTH and re.fullmatch(SUBDOMAIN, prefix))
+        not slash or (len(prefix) <= SUBDOMAIN_LENGTH and has_subdomain_form(prefix))
     )
     if not valid:
         problem = f'"{key}" is not a label key' if key else "the key is empty"

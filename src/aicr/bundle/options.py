@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from aicr.bundle.node_flags import (
     EFFECTS,
-    SUBDOMAIN,
-    SUBDOMAIN_LENGTH,
     check_label,
     parse_selector,
     parse_taint,
@@ -21,6 +19,7 @@ from aicr.bundle.node_flags import (
     taint_text,
     tolerate_all,
 )
+from aicr.contract.object_names import SUBDOMAIN_LENGTH, has_subdomain_form
 from aicr.errors import invalid, nearest
 from aicr.version import __version__
 
@@ -319,8 +318,6 @@ def parse_storage_class(text: str, flag: str) -> str:
     Raises:
         AicrError: INVALID_REQUEST when it is blank or no Kubernetes object name.
     """
-    import re
-
     name = text.strip()
     if not name:
         raise invalid(
@@ -328,7 +325,7 @@ def parse_storage_class(text: str, flag: str) -> str:
             where=flag,
             hint="name a StorageClass of the cluster, or drop the flag to use the default class",
         )
-    if len(name) > SUBDOMAIN_LENGTH or not re.fullmatch(SUBDOMAIN, name):
+    if len(name) > SUBDOMAIN_LENGTH or not has_subdomain_form(name):
         raise invalid(
             f'invalid {flag} "{text}": not a valid object name',
             where=flag,

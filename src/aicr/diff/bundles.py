@@ -20,7 +20,7 @@ import re
 from aicr.bundle import info
 from aicr.bundle.upgrades import UPGRADING
 from aicr.diff import crds, recipes, trees
-from aicr.diff.changes import ABSENT, CHANGED, Change, Comparison, of_sides
+from aicr.diff.changes import ABSENT, Change, Comparison, of_sides
 from aicr.errors import AicrError, invalid
 from aicr.yamlio import decode, read_fast, read_fast_all
 
@@ -79,14 +79,7 @@ def compare(before: Files, after: Files, *, bring_crds: Collection[str] = ()) ->
             continue
         if one["namespace"] != other["namespace"]:
             changes.append(
-                Change(
-                    "releases",
-                    component=name,
-                    path="namespace",
-                    change=CHANGED,
-                    before=one["namespace"],
-                    after=other["namespace"],
-                )
+                _changed("releases", name, "namespace", one["namespace"], other["namespace"])
             )
         left, right = _Release(before, one), _Release(after, other)
         changes += _folder(name, left, right, notes, whole=same_deployer)
@@ -121,7 +114,7 @@ def _settings(before: dict[str, Any], after: dict[str, Any]) -> list[Change]:
         return {"deployer": build["deployer"], **build["settings"]}
 
     return [
-        Change("settings", path=path, change=of_sides(left, right), before=left, after=right)
+        _changed("settings", "", path, left, right)
         for path, left, right in trees.compare(said(before), said(after))
     ]
 
@@ -204,20 +197,13 @@ def _folder(
 ) -> list[Change]:
     """One release on both sides; with *whole*, also the files that are the deployer's own."""
     changes = [
-        Change("values", component=name, path=path, change=of_sides(a, b), before=a, after=b)
+        _changed("values", name, path, a, b)
         for path, a, b in trees.compare(left.values, right.values)
     ]
     before, after = left.files, right.files
     if _DEFERRED in before and _DEFERRED in after:
         changes += [
-            Change(
-                "values",
-                component=name,
-                path=f"{path} ({_DEFERRED})",
-                change=of_sides(a, b),
-                before=a,
-                after=b,
-            )
+            _changed("values", name, f"{path} ({_DEFERRED})", a, b)
             for path, a, b in trees.compare(_values(before[_DEFERRED]), _values(after[_DEFERRED]))
         ]
     if not whole:
@@ -317,16 +303,7 @@ def _compare_objects(name: str, before: dict[str, Any], after: dict[str, Any]) -
             changes.append(Change("manifests", component=name, path=identity, change=change))
             continue
         for path, one, other in trees.compare(left, right):
-            changes.append(
-                Change(
-                    "manifests",
-                    component=name,
-                    path=f"{identity}: {path}",
-                    change=of_sides(one, other),
-                    before=one,
-                    after=other,
-                )
-            )
+            changes.append(_changed("manifests", name, f"{identity}: {path}", one, other))
     return changes
 
 
@@ -352,4 +329,10 @@ def _data(before: Files, after: Files) -> list[Change]:
 def _file(path: str, before: bytes | None, after: bytes | None) -> Change:
     left = ABSENT if before is None else f"{len(before)} bytes"
     right = ABSENT if after is None else f"{len(after)} bytes"
-    return Change("files", path=path, change=of_sides(left, right), before=left, after=right)
+    return _changed("files", "", path, left, right)
+
+
+def _changed(area: str, component: str, path: str, before: Any, after: Any) -> Change:
+    """A difference whose kind follows from which of the two sides there is."""
+    change = of_sides(before, after)
+    return Change(area, component=component, path=path, change=change, before=before, after=after)

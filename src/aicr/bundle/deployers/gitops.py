@@ -12,7 +12,12 @@ from __future__ import annotations
 from aicr.artifacts import checksums
 from aicr.bundle.addresses import holds_secret
 from aicr.bundle.options import TARGET_REVISION
-from aicr.contract.object_names import has_label_form, has_subdomain_form
+from aicr.contract.object_names import (
+    LABEL_LENGTH,
+    SUBDOMAIN_LENGTH,
+    has_label_form,
+    has_subdomain_form,
+)
 from aicr.errors import invalid
 
 TYPE_CHECKING = False
@@ -29,8 +34,8 @@ if TYPE_CHECKING:
 OCI: Final = "oci://"
 #: Longest name that is used as a Helm release (bundler spec 5.3), and longest label value.
 MAX_RELEASE: Final = 53
-MAX_LABEL: Final = 63
-MAX_SUBDOMAIN: Final = 253
+MAX_LABEL: Final = LABEL_LENGTH
+MAX_SUBDOMAIN: Final = SUBDOMAIN_LENGTH
 #: Bytes of gzipped, base64-coded content that an object of the cluster's store can hold.
 MAX_STORED: Final = 1 << 20
 
