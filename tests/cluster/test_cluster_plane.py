@@ -15,7 +15,7 @@ from tests.controlplane.fixtures import make_namespace
 from tests.controlplane.network import pids_in
 from tests.controlplane.nodes import Node
 from tests.controlplane.plane import ControlPlane
-from tests.controlplane.processes import Process, alive, wait_until_gone
+from tests.controlplane.processes import Process, ProcessError, alive, wait_until_gone
 
 pytestmark = pytest.mark.cluster
 
@@ -60,6 +60,50 @@ def test_roles_are_checked(plane: ControlPlane, api: Client, namespace: str) -> 
         ),
     )
     assert "No resources found" in allowed.stderr
+
+
+BUSY = """
+import hashlib, threading
+data = bytes(1 << 20)
+def work():
+    while True:
+        hashlib.sha256(data).digest()
+for _ in range(7):
+    threading.Thread(target=work).start()
+print("ready", flush=True)
+work()
+"""
+
+
+def states(pid: int) -> set[str]:
+    """How the kernel calls what the threads of a process do: R runs, T stopped."""
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return {(task / "stat").read_text().rpartition(")")[2].split()[0] for task in tasks}
+
+
+def test_a_paused_program_has_stopped_with_all_its_threads(tmp_path: Path) -> None:
+    """A server of many threads that was only asked to stop still answers on a busy machine."""
+    log = tmp_path / "log"
+    program = Process("busy", [sys.executable, "-c", BUSY], log)
+    program.start()
+    try:
+        eventually("its threads", lambda: "ready" in log.read_text())
+        for _ in range(20):
+            program.pause()
+            assert states(program.pid) == {"T"}
+            program.resume()
+            eventually("it to go on", lambda: "R" in states(program.pid))
+    finally:
+        program.stop()
+
+
+def test_what_does_not_run_cannot_be_paused(tmp_path: Path) -> None:
+    """A test that believes in a hung server would else pass on a dead one."""
+    program = Process("gone", [sys.executable, "-c", "raise SystemExit('no')"], tmp_path / "log")
+    program.start()
+    eventually("its end", lambda: not program.running())
+    with pytest.raises(ProcessError, match="gone ended with 1"):
+        program.pause()
 
 
 def namespaced_pids(plane: ControlPlane) -> list[int]:

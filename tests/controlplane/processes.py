@@ -110,8 +110,15 @@ class Process:
         self._child = None
 
     def pause(self) -> None:
-        """Stop the child from running without ending it, as a hung machine does."""
+        """Stop the child from running without ending it, as a hung machine does; when this returns, no thread runs.
+
+        SIGSTOP only asks: on a busy machine the other threads run on for 50 ms and more, and answer meanwhile.
+        """
+        self.must_run()
         self._signal(signal.SIGSTOP)
+        # Reported once the last thread has stopped; what ended instead is told by must_run.
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        self.must_run()
 
     def resume(self) -> None:
         """Let a paused child run on."""
