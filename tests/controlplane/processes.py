@@ -110,9 +110,9 @@ class Process:
         self._child = None
 
     def pause(self) -> None:
-        """Stop the child from running without ending it, as a hung machine does; when this returns, no thread runs.
+        """Stop the child without ending it, as a hung machine does; no thread of it runs any more.
 
-        SIGSTOP only asks: on a busy machine the other threads run on for 50 ms and more, and answer meanwhile.
+        SIGSTOP only asks: on a busy machine the other threads run on for 50 ms, and answer meanwhile.
         """
         self.must_run()
         self._signal(signal.SIGSTOP)
