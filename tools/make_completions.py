@@ -20,6 +20,7 @@ import shtab
 from aicr.artifacts import trust
 from aicr.bundle import mirror
 from aicr.bundle.deployers import names
+from aicr.bundle.flag_rules import FLEET_MODES
 from aicr.catalog.criteria_values import FIELDS, VALUES
 from aicr.checks import registry
 from aicr.checks.sdk.check import PHASES
@@ -27,8 +28,12 @@ from aicr.cli import preflight_run
 from aicr.cli.completion import SHELLS
 from aicr.cli.formats import FORMATS
 from aicr.cli.main import COMMANDS, SUBCOMMANDS
+from aicr.fabric import thresholds
 from aicr.lint import schema_files
+from aicr.lint.run import ALL_RULES
 from aicr.preflight.gang.presets import PRESETS
+from aicr.preflight.health.events import STRATEGIES
+from aicr.recipe.configuration import ACCOUNTING_MODES, RUNTIME_INVENTORY
 from aicr.recipe.graph import FORMS
 
 FOLDER: Final = Path(__file__).parent.parent / "src" / "aicr" / "cli" / "completions"
@@ -49,18 +54,36 @@ OTHER_FORMATS: Final[dict[str, tuple[str, ...]]] = {
     "preflight explain": ("text", "json", "yaml"),
     "preflight inject": ("yaml", "json"),
 }
+_BOOL: Final = ("true", "false")
 #: Words of a command, by destination, beside those that every command shares.
 WORDS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     "checks list": {"phase": PHASES},
     "checks show": {"name": tuple(registry.names())},
+    "diff": {"fail_on_drift": _BOOL},
+    "lint": {"rule": tuple(ALL_RULES), "ignore": tuple(ALL_RULES)},
     "cluster": {"word": ("demo",)},
     "preflight config": {"word": ("check",)},
     "preflight gangs": {"discovery": tuple(PRESETS)},
     "preflight inject": {"show": ("pod", "patch")},
-    "preflight run": {"check": preflight_run.CHECKS},
+    "preflight run": {
+        "check": preflight_run.CHECKS,
+        "backend": ("nccl", "gloo"),
+        "level": ("1", "2", "3", "4"),
+        "strategy": STRATEGIES,
+    },
+    "preflight thresholds": {
+        "check": tuple(thresholds.DEFAULTS),
+        "fabric": tuple(thresholds.FABRICS),
+    },
     "schema": {"kind": tuple(schema_files.kinds())},
-    "validate": {"phase": (*PHASES, "all"), "runner": ("job", "local")},
-    "verify": {"min_trust_level": trust.LEVELS},
+    "snapshot": {"os": ("talos",), "privileged": _BOOL},
+    "upgrade-check": {"fail_on_error": _BOOL},
+    "validate": {
+        "phase": (*PHASES, "all"),
+        "runner": ("job", "local"),
+        "fail_on_error": _BOOL,
+    },
+    "verify": {"min_trust_level": (*trust.LEVELS, trust.MAX)},
 }
 
 
@@ -71,6 +94,9 @@ def choices(command: str, module: ModuleType) -> dict[str, tuple[str, ...]]:
     found["shell"] = SHELLS
     found["graph"] = FORMS
     found["deployer"] = tuple(names())
+    found["fleet_mode"] = FLEET_MODES
+    found["slurm_accounting_mode"] = ACCOUNTING_MODES
+    found["runtime_inventory"] = RUNTIME_INVENTORY
     return found | WORDS.get(command, {})
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any, Final
 
 INVALID_REQUEST: Final = "INVALID_REQUEST"
@@ -123,6 +124,16 @@ def nearest(word: str, known: list[str]) -> str:
         if distance < best_distance:
             best, best_distance = entry, distance
     return best
+
+
+def some_of(items: Sequence[str], most: int, joint: str = ", ") -> str:
+    """The first *most* of *items* for a message, and how many there are besides.
+
+    >>> some_of(["a", "b", "c", "d"], 2)
+    'a, b and 2 more'
+    """
+    more = len(items) - most
+    return joint.join(items[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def edit_distance(a: str, b: str) -> int:

@@ -52,7 +52,7 @@ def test_a_bundle_is_what_the_command_writes(
     text.write_text(recipe.to_yaml())
     assert run("bundle", "-r", text, "-o", tmp_path / "one", "--set", "nfd:a.b=1").status == 0
     made = aicr.bundle(recipe, aicr.BundleOptions(set=["nfd:a.b=1"], version=__version__))
-    made.write(str(tmp_path / "two"))
+    made.write(tmp_path / "two")
     assert tree(tmp_path / "one") == tree(tmp_path / "two")
     assert {path: (mode, data) for path, (data, mode) in made.files.items()} == {
         path: entry for path, entry in tree(tmp_path / "two").items() if entry[1] is not None

@@ -35,11 +35,17 @@ ANYTHING: Any = aicr
             ),
             "only what aicr.resolve gives can be bundled, found dict",
         ),
+        (
+            lambda catalog: ANYTHING.bundle(
+                aicr.resolve(catalog, aicr.Criteria(service="eks")), {"deployer": "helm"}
+            ),
+            "options must be aicr.BundleOptions, found dict",
+        ),
         (lambda _: ANYTHING.Criteria(nodes="3"), "invalid nodes count: 3 (must be >= 0)"),
         (lambda _: ANYTHING.Criteria(nodes=True), "invalid nodes count: True (must be >= 0)"),
         (lambda _: ANYTHING.Criteria(service=3), "service must be text, found a number"),
     ],
-    ids=["map", "word", "document", "bundle", "nodes-text", "nodes-bool", "service"],
+    ids=["map", "word", "document", "bundle", "options", "nodes-text", "nodes-bool", "service"],
 )
 def test_an_argument_of_the_wrong_kind_is_an_aicr_error(
     call: Callable[[aicr.Catalog], object], message: str

@@ -29,7 +29,7 @@ class Served:
         done = asyncio.run_coroutine_threadsafe(
             self.api.store(type_, resource, document), self._loop
         )
-        done.result(10)
+        done.result(60)
 
 
 @contextmanager
@@ -49,7 +49,7 @@ def served(folder: Path) -> Iterator[Served]:
     thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
     try:
-        assert ready.wait(10)
+        assert ready.wait(60)
         path = folder / "kubeconfig"
         path.write_text(
             json.dumps(kubeconfig.document(found["address"], None, token="t")), encoding="utf-8"

@@ -81,7 +81,7 @@ def test_check_health_evaluates_both_forms_itself(
         server.store("ADDED", kinds.POD, pod(phase))
         done = aicr(
             *("check-health", "app", "--data", tmp_path / "data", "--kubeconfig", server.config),
-            *("--timeout", "400ms", "--poll-interval", "50ms"),
+            *("--timeout", "1s" if status else "60s", "--poll-interval", "50ms"),
         )
     assert done.status == status, done.err
 

@@ -148,14 +148,17 @@ POD = "apiVersion: v1, kind: Pod"
             ],
             [],
         ),
+        # The engine takes ASCII names of an index only, so this is the name of a field.
+        ([f"assert: {{resource: {{{DEPLOYMENT}, status: {{~é.conditions: 1}}}}}}"], []),
     ],
 )
 def test_warnings_are_those_of_lint(entries: list[str], rules: list[str]) -> None:
     """The same judgement by the same names, on a file of one's own and in a catalogue."""
     lines = "".join(f"        - {entry}\n" for entry in entries)
     text = f"{HEAD}    - name: s\n      try:\n{lines}"
-    assert [found["rule"] for found in warnings(read_check(text, source="f"))] == rules
-    assert all(found["hint"] and found["where"] for found in warnings(read_check(text, source="f")))
+    told = warnings(read_check(text, source="f"))
+    assert [found["rule"] for found in told] == rules
+    assert all(found["hint"] and found["where"] for found in told)
     document = read.load_with_positions(text, source="f")
     reading = SimpleNamespace(
         streams={"f": [document]}, files=SimpleNamespace(place=lambda path: path)
@@ -167,4 +170,7 @@ def test_warnings_are_those_of_lint(entries: list[str], rules: list[str]) -> Non
         "check-conditions-list": check_rules.check_conditions_list,
         "check-vacuous-loop": check_rules.check_vacuous_loop,
     }
-    assert [name for name, rule in by_lint.items() for _ in rule(ground)] == rules
+    problems = [(name, problem) for name, rule in by_lint.items() for problem in rule(ground)]
+    assert [name for name, _ in problems] == rules
+    said = [(problem.message, problem.hint) for _, problem in problems]
+    assert said == [(found["message"], found["hint"]) for found in told]

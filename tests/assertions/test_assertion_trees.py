@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from aicr.assertions.tree import parse, shown
+from aicr.assertions.findings import shown
+from aicr.assertions.tree import parse
 from aicr.errors import INVALID_REQUEST, AicrError
 
 NUMBERS: dict[str, Any] = {"a": 1, "b": True, "gpu": "8", "r": 8, "z": 0}

@@ -172,6 +172,27 @@ def test_a_malformed_image_in_a_bundle_is_fatal(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "recipe",
+    [
+        "",
+        "- a",
+        "componentRefs: 3",
+        "componentRefs: [3]",
+        "componentRefs: [{name: [nfd]}]",
+        "componentRefs: [{type: Helm}]",
+        "componentRefs: [{name: nfd, source: [x]}]",
+        "componentRefs: [{name: nfd, source: x, version: 1.2}]",
+    ],
+)
+def test_a_bundle_whose_recipe_is_none_has_no_bill(recipe: str, bundle: str) -> None:
+    """A bundle may have been changed by hand; that is said in words, with the file."""
+    (Path(bundle) / "recipe.yaml").write_text(f"{recipe}\n")
+    for command in (("bom",), ("mirror", "list"), ("mirror", "check")):
+        done = aicr(*command, bundle)
+        done.refused(2, "the bundle's recipe has no list of components", "where: recipe.yaml")
+
+
+@pytest.mark.parametrize(
     ("words", "status", "said"),
     [
         (["none"], 3, "no such folder"),
@@ -251,4 +272,6 @@ def test_the_page_keeps_what_stands_around_the_bill(bundle: str, tmp_path: Path)
     assert text.endswith("<!-- END AICR-BOM -->\n\nMore words.\n")
     assert aicr("bom", bundle, "--check", page, "--full").status == 0
     page.write_text("no marks\n")
-    aicr("bom", bundle, "--format", "markdown", "-o", page).refused(2, "once each, in this order")
+    for flags in (("--format", "markdown", "-o", page), ("--check", page)):
+        done = aicr("bom", bundle, *flags)
+        done.refused(2, "once each, in this order", f"where: {page}\n", "a new file gets both")

@@ -211,6 +211,16 @@ def test_a_current_folder_that_is_gone_is_an_error_of_ours(
     assert refused(bundle(), "out").code == "INVALID_REQUEST"
 
 
+@pytest.mark.parametrize("place", ["n" * 300, "new/" + "n" * 300, "round/out"])
+def test_a_place_that_no_disk_can_have_is_the_callers_to_change(tmp_path: Path, place: str) -> None:
+    """A name that is too long, a link that leads to itself: no room will help."""
+    (tmp_path / "round").symlink_to("round")
+    error = refused(bundle(), f"{tmp_path}/{place}")
+    assert error.code == "INVALID_REQUEST"
+    assert error.hint == "name a folder in a place where you may write"
+    assert [path.name for path in tmp_path.iterdir()] == ["round"]
+
+
 @pytest.mark.parametrize("target", ["", "  ", "a\0b"])
 def test_no_target_is_refused(target: str) -> None:
     """Output folders have no default (decision 47)."""

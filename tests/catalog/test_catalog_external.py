@@ -28,7 +28,8 @@ from tests.recipe.trees import (
 
 from aicr.catalog import tree as trees_module
 from aicr.catalog.catalog import Catalog
-from aicr.catalog.tree import BuiltinTree, DirectoryTree, LayeredTree, check_relative
+from aicr.catalog.directory_tree import DirectoryTree
+from aicr.catalog.tree import BuiltinTree, LayeredTree, check_relative
 
 LIMIT = 10 * 1024 * 1024
 

@@ -21,7 +21,7 @@ from tests.recipe.trees import (
     resolved,
 )
 
-from aicr.catalog.tree import DirectoryTree
+from aicr.catalog.directory_tree import DirectoryTree
 from aicr.errors import AicrError
 from aicr.recipe.hydrate import hydrate
 
@@ -106,8 +106,8 @@ def test_a_registry_that_may_not_be_looked_at_is_not_called_absent(
         del options
         raise PermissionError(13, "Permission denied", path)
 
-    monkeypatch.setattr("aicr.catalog.tree.os.stat", stat)
-    monkeypatch.setattr("aicr.catalog.tree.os.path.isdir", lambda _: True)
+    monkeypatch.setattr("aicr.catalog.directory_tree.os.stat", stat)
+    monkeypatch.setattr("aicr.catalog.directory_tree.os.path.isdir", lambda _: True)
     tree = DirectoryTree(str(root))
     assert tree.exists("registry.yaml")
 

@@ -93,7 +93,7 @@ def spawn(*argv: object, **options: Any) -> Result:
     options.setdefault("env", environment())
     options.setdefault("stdout", subprocess.PIPE)
     options.setdefault("stderr", subprocess.PIPE)
-    done = subprocess.run(command(*argv), text=True, check=False, timeout=120, **options)
+    done = subprocess.run(command(*argv), text=True, check=False, timeout=600, **options)
     return checked(Result(done.returncode, done.stdout or "", done.stderr or ""))
 
 
@@ -108,7 +108,7 @@ def shell(script: str, *, cwd: Path, env: Mapping[str, str] | None = None) -> Re
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
     )
     return checked(Result(done.returncode, done.stdout, done.stderr))
 

@@ -61,6 +61,12 @@ def test_the_first_step_can_be_pasted_whatever_the_folder_is_called(
         (["-o", "x"], ["flag --recipe is required", "aicr recipe"]),
         (["-r", "x"], ["flag --output is required", "-o bundle"]),
         (["-r", "x", "-o", "oci://a/B"], ["'B' is not a repository"]),
+        (
+            ["-r", "x", "-o", "https://a/b"],
+            ["https://a/b is an address", "name a folder, or oci://"],
+        ),
+        (["-r", "x", "-o", "cm://a/b"], ["cm://a/b is an address", "name a folder, or oci://"]),
+        (["-r", "x", "-o", "OCI://a/b"], ["OCI://a/b is an address", "name a folder, or oci://"]),
         (["-r", "cm://a", "-o", "x"], ["does not name a ConfigMap", "cm://NAMESPACE/NAME"]),
         (["-r", "", "-o", "x"], ["recipe file: the name is empty", "- for standard input"]),
         (["-r", ".", "-o", "x"], ["recipe file . is a folder", "name the file in it"]),

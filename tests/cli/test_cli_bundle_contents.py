@@ -55,6 +55,23 @@ def test_the_gates_image_follows_the_registry_of_the_environment(
     assert values["imagePullPolicy"] == "IfNotPresent"
 
 
+@pytest.mark.parametrize("registry", ["bad reg", "http://mirror.example.com", "Mirror/X", "a/B"])
+def test_a_registry_that_no_image_can_have_is_refused(
+    registry: str, recipe_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its images would only fail when the gates are installed; nothing is written."""
+    monkeypatch.setenv("AICR_VALIDATOR_IMAGE_REGISTRY", registry)
+    made = bundle(recipe_file, tmp_path / "out", "--readiness-hooks")
+    made.refused(
+        2,
+        f"{registry!r} cannot be the registry of an image",
+        "where: AICR_VALIDATOR_IMAGE_REGISTRY",
+        "next: write HOST[:PORT][/PATH]",
+    )
+    assert not (tmp_path / "out").exists()
+    assert bundle(recipe_file, tmp_path / "out").status == 0
+
+
 def test_what_the_dra_contract_writes_is_printed(recipe_file: Path, tmp_path: Path) -> None:
     """Every change of a value is said (decision 6), and so is what the label asks of the nodes."""
     made = bundle(recipe_file, tmp_path / "out", "--dra-eviction-node-label", "k.example.com/a=b")

@@ -136,7 +136,9 @@ def test_a_node_count_alone_selects_nothing() -> None:
 )
 def test_a_single_value_flag_given_twice_is_refused(argv: list[str], flag: str) -> None:
     """Row 9: the second value is never silently preferred."""
-    aicr(*argv).refused(2, f"flag {flag} can only be specified once")
+    aicr(*argv).refused(
+        2, f"flag {flag} can only be specified once", f"where: {flag}\n  next: keep one of the two"
+    )
 
 
 @pytest.mark.covers("R11-10")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
-from tests.cli.program import EKS, aicr, left_over
+from tests.cli.program import EKS, aicr, left_over, spawn, tree
+from tests.integrity.signed_bundles import KEYS, write_key
 
 REGISTRY = "kind: ComponentRegistry\napiVersion: aicr.run/v1beta1\ncomponents: []\n"
 OVERLAY = (
@@ -166,6 +168,57 @@ def test_what_data_brings_goes_into_the_recipe_and_the_bundle(data: Path, tmp_pa
     assert found.status == 0, found.err
     for path in ("registry.yaml", "overlays/mine.yaml"):
         assert (tmp_path / "out" / "data" / path).read_bytes() == (data / path).read_bytes()
+
+
+@pytest.mark.parametrize("name", ["data/out", "data", "data/../data/a/out", "link/out"])
+def test_a_bundle_is_not_written_into_the_data_that_it_holds(
+    name: str, data: Path, tmp_path: Path
+) -> None:
+    """Decision 3: the second bundle would hold the first one, the third both."""
+    recipe = tmp_path / "recipe.yaml"
+    assert aicr("recipe", *EKS, "-o", recipe).status == 0
+    (tmp_path / "link").symlink_to(data)
+    before = tree(data)
+    found = aicr("bundle", "-r", recipe, "--data", data, "-o", f"{tmp_path}/{name}")
+    found.refused(2, "lies in the data directory", "next: choose a place outside of it")
+    assert tree(data) == before
+    beside = aicr("bundle", "-r", recipe, "--data", data, "-o", tmp_path / "data-out")
+    assert beside.status == 0, beside.err
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (b"\xff.txt", "the name '\\udcff.txt' is not UTF-8 text"),
+        (b"a\\b.txt", "the name 'a\\\\b.txt' holds a backslash"),
+        (b"a\nb.txt", "the name 'a\\nb.txt' holds a control character"),
+    ],
+    ids=["no text", "backslash", "line break"],
+)
+def test_a_name_that_no_bundle_can_hold_is_refused(
+    name: bytes, said: str, data: Path, tmp_path: Path
+) -> None:
+    """Names of Unix are bytes; the list of checksums is UTF-8, one path a line. lint tells it too."""
+    (data / os.fsdecode(name)).touch()
+    recipe = tmp_path / "recipe.yaml"
+    assert aicr("recipe", *EKS, "-o", recipe).status == 0
+    found = spawn("bundle", "-r", recipe, "--data", data, "-o", tmp_path / "out")
+    found.refused(2, said, "next: rename it")
+    assert left_over(tmp_path, "data", "recipe.yaml") == []
+    judged = spawn("lint", data)
+    assert judged.status != 0
+    assert said in judged.out
+
+
+def test_the_key_that_signs_a_bundle_does_not_become_part_of_it(data: Path, tmp_path: Path) -> None:
+    """Whoever gets the bundle could sign in the name of who made it."""
+    key, _ = write_key(data, KEYS["P-256"]())
+    recipe = tmp_path / "recipe.yaml"
+    assert aicr("recipe", *EKS, "-o", recipe).status == 0
+    words = ("bundle", "-r", recipe, "--data", data, "-o", tmp_path / "out")
+    found = aicr(*words, "--attest", "--signing-key", key)
+    found.refused(2, f"the key {key} lies in the data directory", "where: --signing-key")
+    assert left_over(tmp_path, "data", "recipe.yaml") == []
 
 
 def test_a_data_folder_with_an_old_header_is_read_with_a_notice(data: Path) -> None:

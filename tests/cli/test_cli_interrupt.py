@@ -26,6 +26,7 @@ from tests.cli.program import (
     checked,
     environment,
     left_over,
+    shell,
     spawn,
     start,
     tree,
@@ -76,6 +77,23 @@ def reader_of(pipe: Path, process: Process) -> TextIO:
             os.set_blocking(descriptor, True)
             return os.fdopen(descriptor, "w", encoding="utf-8")
     pytest.fail(f"the program ended before it read: {finish(process)}")
+
+
+def given_up(process: Process, number: signal.Signals) -> Result:
+    """Send the signal, again each second as a person would, until the process has ended.
+
+    Python hears of a signal between two steps; one that comes in the instant between its last look and
+    the call that waits is heard when the next one ends that call.
+    """
+    for _ in range(60):
+        process.send_signal(number)
+        try:
+            out, err = process.communicate(timeout=1)
+        except subprocess.TimeoutExpired:
+            continue
+        return checked(Result(process.returncode, out, err))
+    process.kill()
+    pytest.fail(f"the program did not end: {finish(process)}")
 
 
 def stopped_while_writing(process: Process, folder: Path) -> bool:
@@ -135,8 +153,7 @@ def test_a_signal_while_the_input_is_awaited_ends_the_run(
     os.mkfifo(pipe)
     process = start("bundle", "-r", pipe, "-o", tmp_path / "out")
     with reader_of(pipe, process):
-        process.send_signal(number)
-        found = finish(process)
+        found = given_up(process, number)
     assert found.status == {signal.SIGINT: 130, signal.SIGTERM: 143}[number]
     assert left_over(tmp_path, "pipe") == []
 
@@ -239,13 +256,22 @@ def test_a_recipe_that_does_not_fit_leaves_the_older_file(tmp_path: Path) -> Non
     assert left_over(tmp_path, "recipe.yaml") == []
 
 
-def test_a_full_device_is_an_error_in_words() -> None:
-    """/dev/full as a file, and as standard output."""
+@pytest.mark.parametrize("unbuffered", [None, "1"], ids=["buffered", "unbuffered"])
+def test_a_full_device_is_an_error_in_words(unbuffered: str | None) -> None:
+    """/dev/full as a file, and as standard output, whether Python writes at once or at the end."""
     no_space = os.strerror(errno.ENOSPC)
+    env = environment(PYTHONUNBUFFERED=unbuffered)
     spawn("recipe", *EKS, "-o", "/dev/full").refused(8, f"cannot write /dev/full: {no_space}")
-    for argv in (["recipe", *EKS], ["version"], ["recipe", "--help"], ["completion", "bash"]):
+    for argv in (
+        ["recipe", *EKS],
+        ["version"],
+        ["--help"],
+        ["recipe", "--help"],
+        ["bundle", "--help"],
+        ["completion", "bash"],
+    ):
         with Path("/dev/full").open("w") as full:
-            found = spawn(*argv, stdout=full)
+            found = spawn(*argv, stdout=full, env=env)
         found.refused(8, f"cannot write to standard output: {no_space}", "next: ")
 
 
@@ -260,6 +286,26 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
             os.close(writing)
         assert found.status == 0
         assert "ipe" not in found.err.replace("recipe", "")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "recipe --service eks --intent training -o recipe.yaml",
+        "bundle -r ../recipe.yaml -o out --data {data}",
+        "schema Snapshot -o snapshot.json",
+    ],
+)
+def test_a_current_folder_that_was_removed_is_said_in_words(command: str, tmp_path: Path) -> None:
+    """Python's own error names no file; that is no bug of ours, and status 2."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "registry.yaml").write_text(
+        "kind: ComponentRegistry\napiVersion: aicr.run/v1beta1\ncomponents: []\n"
+    )
+    line = command.format(data=tmp_path / "data")
+    found = shell(f"mkdir gone && cd gone && rmdir ../gone\naicr {line}", cwd=tmp_path)
+    found.refused(2, "the current folder has been removed", "next: change to another folder")
+    assert left_over(tmp_path) == ["data"]
 
 
 @pytest.mark.parametrize(

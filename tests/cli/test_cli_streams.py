@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -131,6 +132,7 @@ def test_a_link_goes_on_being_one(tmp_path: Path) -> None:
     ("target", "words"),
     [
         ("nope/recipe.yaml", ["does not exist", "mkdir -p "]),
+        ("n" * 300, [os.strerror(errno.ENAMETOOLONG), "choose another name"]),
         ("old.yaml/recipe.yaml", ["does not exist", "a file is in the way"]),
         (".", [". is a folder", "name a file in it"]),
         (" ", ["the name of the output file is blank"]),
@@ -146,6 +148,16 @@ def test_a_place_that_cannot_be_written_is_refused(
     before = tree(tmp_path)
     aicr("recipe", *EKS, "-o", target).refused(2, *words, "next: ")
     assert tree(tmp_path) == before
+
+
+def test_a_link_that_leads_to_itself_is_refused_and_stays(tmp_path: Path) -> None:
+    """There is no file behind it that could be written."""
+    link = tmp_path / "round"
+    link.symlink_to("round")
+    found = aicr("recipe", *EKS, "-o", link)
+    found.refused(2, "is a link that leads to itself", "next: remove the link")
+    assert link.is_symlink()
+    assert left_over(tmp_path, "round") == []
 
 
 def test_a_refused_run_leaves_the_older_file(tmp_path: Path) -> None:

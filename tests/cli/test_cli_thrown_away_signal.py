@@ -39,7 +39,7 @@ def test_a_signal_that_was_thrown_away_is_raised_again(name: str, error: str) ->
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     assert ended.stdout == f"{error}\n"
     assert ended.stderr == ""

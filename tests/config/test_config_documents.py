@@ -226,7 +226,7 @@ def test_another_header_is_refused(header: str, words: str) -> None:
 def test_what_is_no_map_is_no_config(text: str) -> None:
     """An empty file, a list or a word is refused with what to write."""
     error = refused(text)
-    assert "expected a AICRConfig document" in error.message
+    assert "expected an AICRConfig document" in error.message
     assert error.hint
 
 
@@ -321,6 +321,7 @@ def test_a_value_of_another_type_is_refused_with_its_place(section: str, words: 
     before, _, after = f"spec: {{{section}}}\n".partition("§")
     error = refused(f"{HEADER}{before}{after}")
     assert words in error.message
+    assert error.chain()[-1].hint
     line, column = error.where.split(":")[1:]
     assert (int(line), int(column)) == (3, len(before) + 1)
 

@@ -101,12 +101,18 @@ _FLEET_HELM: Final[dict[str, Any]] = {
     "takeOwnership?": bool,
     "timeoutSeconds?": int,
 }
+_FLEET_DIFF: Final[dict[str, Any]] = {
+    "comparePatches": [
+        {"apiVersion": TEXT, "kind": TEXT, "name?": TEXT, "jsonPointers": [TEXT]},
+    ]
+}
 #: fleet.yaml is no object of the cluster and has no kind.
 FLEET_YAML: Final[dict[str, Any]] = {
     "name": TEXT,
     "defaultNamespace": TEXT,
     "labels": LABELS,
     "helm": _FLEET_HELM,
+    "diff?": _FLEET_DIFF,
     "dependsOn?": [{"name": TEXT}],
 }
 
@@ -140,6 +146,7 @@ SPECS: Final[dict[tuple[str, str], dict[str, Any]]] = {
     ("fleet.cattle.io/v1alpha1", "HelmOp"): {
         "defaultNamespace": TEXT,
         "helm": _FLEET_HELM,
+        "diff?": _FLEET_DIFF,
         "dependsOn?": [{"name": TEXT}],
         "targets": _TARGETS,
         "labels": LABELS,

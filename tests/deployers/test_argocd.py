@@ -12,7 +12,7 @@ from tests.deployers import golden, parse_back
 
 from aicr.artifacts import checksums
 from aicr.bundle import crd_groups, layout
-from aicr.bundle.deployers import argocd, argocd_apps
+from aicr.bundle.deployers import argocd, drift
 from aicr.bundle.plan import Component, Plan
 from aicr.errors import AicrError
 from aicr.yamlio import read
@@ -208,9 +208,9 @@ def test_two_charts_with_one_crd_do_not_undo_each_other() -> None:
         assert ("RespectIgnoreDifferences=true" in spec["syncPolicy"]["syncOptions"]) is shares
         names = [rule.get("name") for rule in spec["ignoreDifferences"]]
         assert (crd in names) is shares
-    assert argocd_apps.contested(plan_of(chart("gpu-operator"))) == frozenset()
+    assert drift.contested(plan_of(chart("gpu-operator"))) == frozenset()
     ocp = {"gpu-operator-ocp", "nvidia-dra-driver-gpu-ocp"}
-    assert argocd_apps.contested(plan_of(*map(chart, sorted(ocp)))) == ocp
+    assert drift.contested(plan_of(*map(chart, sorted(ocp)))) == ocp
 
 
 def test_the_shared_crd_is_of_a_group_that_both_charts_are_known_to_bring() -> None:

@@ -165,7 +165,11 @@ def test_each_says_what_it_makes_and_how_it_is_deployed(name: str) -> None:
             ["publish the content of <output folder> as oci://r.example/o/b:2.0.0", "cd "],
         ),
         ("argocd", {**OCI_OUTPUT, "repo": "https://git.example/b.git"}, ["push the content"]),
-        ("argocd-helm", {}, ["cd ", "kubectl", "helm package . && helm push", "helm upgrade"]),
+        (
+            "argocd-helm",
+            {},
+            ["cd ", "kubectl", "helm package . --destination .. && helm push ../", "helm upgrade"],
+        ),
         (
             "argocd-helm",
             OCI_OUTPUT,

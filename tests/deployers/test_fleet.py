@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import random
 from pathlib import Path
 from typing import Any
@@ -314,3 +316,73 @@ def test_the_page_tears_down_in_reverse_and_names_crd_owners() -> None:
         "delete bundles.fleet.cattle.io aicr-a "
     )
     assert "kubectl label clusters.fleet.cattle.io <cluster>" in page
+
+
+def normalised(live: dict[str, Any], patches: list[dict[str, Any]]) -> dict[str, Any]:
+    """A live object as Fleet compares it: without what the pointers of its kind and name lead to."""
+    made = copy.deepcopy(live)
+    for patch in patches:
+        whose = (patch["apiVersion"], patch["kind"], patch.get("name", made["metadata"]["name"]))
+        if whose != (made["apiVersion"], made["kind"], made["metadata"]["name"]):
+            continue
+        for pointer in patch["jsonPointers"]:
+            *parents, last = pointer.split("/")[1:]
+            with contextlib.suppress(KeyError, IndexError):
+                held: Any = made
+                for step in parents:
+                    held = held[int(step) if isinstance(held, list) else step]
+                del held[last]
+    return made
+
+
+@pytest.mark.parametrize("mode", ["gitrepo", "helmop"])
+@pytest.mark.parametrize("kind", ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"])
+def test_certificates_that_a_controller_writes_into_webhooks_are_no_drift(
+    mode: str, kind: str
+) -> None:
+    """A Bundle that is Modified for ever would hold up the rest (field pain 46)."""
+    plan = plan_of(chart("a"), fleet_mode=mode)
+    document = bundles(plan)["a"] if mode == "gitrepo" else helm_ops(plan)["a"]["spec"]
+    desired: dict[str, Any] = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": kind,
+        "metadata": {"name": "anything"},
+        "webhooks": [{"name": f"w{number}", "clientConfig": {"url": "u"}} for number in range(24)],
+    }
+    live = copy.deepcopy(desired)
+    for webhook in live["webhooks"]:
+        webhook["clientConfig"]["caBundle"] = "injected"
+    patches = document["diff"]["comparePatches"]
+    assert normalised(live, patches) == desired
+    live["webhooks"][3]["failurePolicy"] = "Ignore"
+    assert normalised(live, patches) != desired
+
+
+def test_fleet_and_argo_cd_overlook_the_same() -> None:
+    """One table: kinds, names and fields, for published charts alone."""
+    components = [chart("gpu-operator"), chart("nvidia-dra-driver-gpu"), chart("other")]
+    plan = plan_of(*components, component("own", manifests=MANIFESTS))
+    applications = {
+        item["metadata"]["name"]: item["spec"].get("ignoreDifferences", [])
+        for path, (data, _) in plans.files_of(
+            plans.plan_of(*components, component("own", manifests=MANIFESTS), deployer="argocd")
+        ).items()
+        if path.endswith("/application.yaml")
+        for item in [read.load(data.decode(), source=path)]
+    }
+    made = bundles(plan)
+    assert set(applications) == set(made)
+    for release, rules in applications.items():
+        patches = made[release].get("diff", {}).get("comparePatches", [])
+        assert [(rule["group"], rule["kind"], rule.get("name")) for rule in rules] == [
+            (patch["apiVersion"].partition("/")[0], patch["kind"], patch.get("name"))
+            for patch in patches
+        ]
+        for rule, patch in zip(rules, patches, strict=True):
+            if "jsonPointers" in rule:
+                assert rule["jsonPointers"] == patch["jsonPointers"]
+            else:
+                first = patch["jsonPointers"][0].replace("/0/", "[]?/").replace("/", ".")
+                assert rule["jqPathExpressions"] == [first]
+    assert "diff" not in made["own"]
+    assert len(made["gpu-operator"]["diff"]["comparePatches"]) == 3

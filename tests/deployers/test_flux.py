@@ -318,7 +318,7 @@ def test_namespaces_timeouts_and_retries() -> None:
     )
     assert "createNamespace" not in release(plan, "a-pre")["install"]
     assert release(plan, "a")["install"]["createNamespace"] is True
-    assert "timeout" not in release(plan, "a")
+    assert release(plan, "a")["timeout"] == "10m"
     assert release(plan, "kai-scheduler")["timeout"] == "20m"
     assert release(plan, "a")["install"]["remediation"] == {"retries": 3}
 

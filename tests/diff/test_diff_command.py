@@ -117,6 +117,19 @@ def test_a_changed_bundle_is_compared_with_a_warning(files: Path, tmp_path: Path
     assert "is not as it was made" in done.err
 
 
+@pytest.mark.parametrize("name", ["values.yaml", "cluster-values.yaml"])
+def test_a_values_file_that_is_no_yaml_is_named_with_its_folder(
+    files: Path, tmp_path: Path, name: str
+) -> None:
+    """A bundle has one of that name for each release."""
+    copy = tmp_path / "bundle"
+    shutil.copytree(files / "bundle-old", copy)
+    values = next(copy.glob(f"*-gpu-operator/{name}"))
+    values.write_text("a: [\n")
+    done = aicr("diff", files / "bundle-old", copy)
+    done.refused(2, "invalid YAML", f"where: {values.relative_to(copy)}:2:1\n")
+
+
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [

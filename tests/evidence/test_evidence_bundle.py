@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -247,6 +249,46 @@ def test_only_whole_evidence_of_ours_is_replaced(evidence: Path, tmp_path: Path)
     (tmp_path / "file").write_text("")
     assert "is not a folder" in refused("INVALID_REQUEST", tmp_path / "file").message
     assert sorted(path.name for path in tmp_path.iterdir()) == ["evidence", "file"]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(143)])
+@pytest.mark.parametrize("function", ["mkdir", "write", "rename"])
+def test_an_interrupted_run_leaves_the_older_evidence_in_its_place(
+    evidence: Path, monkeypatch: pytest.MonkeyPatch, function: str, error: BaseException
+) -> None:
+    """Ctrl-C or a request to end while evidence is replaced: all of the old, and nothing beside it."""
+    before = tree(evidence.parent)
+    real = getattr(os, function)
+    calls: list[object] = []
+
+    def interrupted(*arguments: Any) -> Any:
+        calls.append(arguments)
+        if len(calls) == 2:
+            raise error
+        return real(*arguments)
+
+    monkeypatch.setattr(os, function, interrupted)
+    with pytest.raises(type(error)):
+        made(evidence, full=True)
+    monkeypatch.undo()
+    assert tree(evidence.parent) == before
+
+
+def test_older_evidence_that_cannot_be_removed_is_named(
+    evidence: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new evidence is in place; the error says what is left and where."""
+    monkeypatch.setattr(os, "unlink", _denied)
+    error = refused("INTERNAL", evidence, full=True)
+    monkeypatch.undo()
+    [left] = [path.name for path in evidence.parent.iterdir() if path.name != evidence.name]
+    assert left in error.message
+    assert error.where == "--emit-attestation"
+    assert "redaction" not in predicate_of(evidence)
+
+
+def _denied(*_: object, **__: object) -> None:
+    raise PermissionError(errno.EACCES, "Permission denied")
 
 
 def test_an_automatic_bill_has_components_checks_and_known_images(tmp_path: Path) -> None:

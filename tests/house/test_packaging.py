@@ -38,6 +38,19 @@ def test_a_pin_is_a_name_and_a_version_and_nothing_else() -> None:
     assert [line for line in pins() if not PIN.fullmatch(line)] == []
 
 
+def test_no_leftover_of_a_tool_is_shipped() -> None:
+    """Wheel and sdist take folders as a whole, so what patch or an editor left would go with them."""
+    endings = (".orig", ".rej", ".bak", ".swp", "~")
+    shipped = ("src", "recipes", "charts", "docs", "tests", "tools", "benchmarks", "containers")
+    found = [
+        path
+        for folder in shipped
+        for path in (ROOT / folder).rglob("*")
+        if path.name.endswith(endings)
+    ]
+    assert found == []
+
+
 def test_everything_we_ask_for_is_pinned() -> None:
     """Each requirement of the product, its extras and its build has a pin."""
     table = project()

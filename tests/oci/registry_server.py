@@ -15,20 +15,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests import tools
+from tests.ports import reserved_port
 
 from aicr.artifacts.oci import MANIFEST_TYPE
 
 #: The password is "secret" (bcrypt, as the registry wants it).
 HTPASSWD = "user:$2y$05$WehkVxGcXNIpy3oVvpaqCeHm7kl0SY2t5vpfVXSS7ecRkAlOrNLIm"
-SECONDS = 20
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+SECONDS = 60
 
 
 @contextlib.contextmanager
@@ -37,7 +30,7 @@ def serving(
 ) -> Iterator[str]:
     """``host:port`` of Debian's docker-registry, its blobs below *folder*; stopped afterwards."""
     program = tools.program("docker-registry", "run: apt-get install docker-registry")
-    port = free_port()
+    port = reserved_port()
     http = f"  addr: 127.0.0.1:{port}\n"
     if tls is not None:
         http += f"  tls: {{certificate: {tls[0]}, key: {tls[1]}}}\n"

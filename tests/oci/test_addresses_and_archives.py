@@ -38,7 +38,7 @@ def test_an_address_is_taken_apart(text: str, parts: tuple[str, str, str, str]) 
     [
         ("https://h.example/a", "is not an oci:// address"),
         ("oci://", "'' is not a registry"),
-        ("oci://user@h/a:v1", "the digest 'h/a:v1'"),
+        ("oci://user@h/a:v1", "given with a user name or password"),
         ("oci://h.example", "'' is not a repository"),
         ("oci://h.example/", "'' is not a repository"),
         ("oci://h.example/A/b:v1", "'A/b' is not a repository"),

@@ -9,7 +9,8 @@ import pytest
 from tests.oci.registry_server import CuttingProxy, ask
 
 from aicr.artifacts import oci
-from aicr.artifacts.registry import ATTEMPTS, Registry
+from aicr.artifacts.registry import Registry
+from aicr.artifacts.registry_session import ATTEMPTS
 from aicr.artifacts.wire import Transport
 from aicr.errors import SERVICE_UNAVAILABLE, TIMEOUT, AicrError
 

@@ -128,6 +128,8 @@ def test_tls_with_a_private_authority(tmp_path: Path, work: Path) -> None:
         refused = aicr(*push)
         refused.refused(6, "was not pushed", "is not who its certificate says", "--ca-file")
         aicr(*push, "--ca-file", other).refused(6, "is not who its certificate says")
+        missing = aicr(*push, "--ca-file", tmp_path / "nope.pem")
+        missing.refused(3, "there is no file", "nope.pem", "where: --ca-file")
         assert aicr(*push, "--ca-file", authority).status == 0
         pull = ("pull", f"oci://{host}/team/bundle:v1", "-o", "out")
         aicr(*pull).refused(6, "is not who its certificate says")

@@ -88,6 +88,8 @@ def test_a_corrupted_record_is_a_warning_and_the_bundle_is_made(tmp_path: Path, 
     notes = [note for note in made.plan.notes if "upgrade of kueue" in note]
     assert len(notes) == 1
     assert notes[0].startswith("Warning: ")
+    assert "components/kueue/upgrades.yaml" in notes[0]
+    assert str(tmp_path) not in notes[0]
     assert "Upgrading?" not in made.files["README.md"][0].decode()
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from aicr.values.merge import copy_tree, deep_merge
+from aicr.values.merge import copy_tree, deep_merge, is_set
 
 
 @pytest.mark.parametrize(
@@ -84,3 +84,27 @@ def test_copy_tree_shares_no_container() -> None:
     assert original == {"a": [{"b": [1]}], "c": {"d": {}}, "e": "x"}
     assert copy_tree(3) == 3
     assert copy_tree(None) is None
+
+
+@pytest.mark.parametrize(
+    ("tree", "keys", "taken"),
+    [
+        ({"a": {"b": 1}}, ["a", "b"], True),
+        ({"a": {"b": None}}, ["a", "b"], True),
+        ({"a": {"b": {}}}, ["a", "b"], True),
+        ({"a": {"b": 1}}, ["a"], True),
+        ({"a": 1}, ["a", "b", "c"], True),
+        ({"a": [{"b": 1}]}, ["a", "b"], True),
+        ({"a": None}, ["a", "b"], True),
+        ({"a": {}}, ["a", "b"], False),
+        ({"a": {"b": 1}}, ["b"], False),
+        ({}, ["a"], False),
+        ({"a.b": 1}, ["a", "b"], False),
+        ({"a.b": 1}, ["a.b"], True),
+    ],
+)
+def test_a_place_is_taken_by_a_value_or_by_something_that_is_no_map(
+    tree: dict[str, Any], keys: list[str], taken: bool
+) -> None:
+    """Also null and an empty map are values; keys are whole, dots in them mean nothing (4.7)."""
+    assert is_set(tree, keys) is taken

@@ -12,6 +12,29 @@ from aicr.values import paths
 Segments = list[str | int]
 
 
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [({}, "a map"), ([], "a list"), (1, "an integer"), (1.5, "a number"), (None, "null")],
+)
+def test_a_type_is_named_as_a_sentence_takes_it(value: Any, words: str) -> None:
+    """Messages say "holds an integer" and "holds null"."""
+    assert paths.a_type(value) == words
+
+
+@pytest.mark.parametrize(
+    "text",
+    [".".join("a" * 101), "a" + "[0]" * 100, "a." * 5000 + "b"],
+    ids=["keys", "lists", "far"],
+)
+def test_a_path_longer_than_any_document_is_refused(text: str) -> None:
+    """At most 100 segments: what is nested deeper cannot be written, and Python cannot follow it."""
+    with pytest.raises(AicrError, match="segments, and at most 100 are possible") as caught:
+        paths.split(text)
+    assert caught.value.code == INVALID_REQUEST
+    assert len(caught.value.message) < 120
+    assert len(paths.split(".".join("a" * 100))) == 100
+
+
 @pytest.mark.covers("B4", "B5")
 @pytest.mark.parametrize(
     ("text", "segments"),
@@ -109,7 +132,7 @@ def test_get_returns_the_value(path: str, value: Any) -> None:
         ("a.s.t", 'no value at "a.s.t": the value above it is a string', ""),
         ("a[0]", 'no value at "a[0]": the value above it is a map', ""),
         ("a.b.c", 'no value at "a.b.c": the value above it is a list', ""),
-        ("a.n.x", 'no value at "a.n.x": the value above it is a null', ""),
+        ("a.n.x", 'no value at "a.n.x": the value above it is null', ""),
     ],
 )
 def test_get_names_the_first_missing_segment(path: str, message: str, hint: str) -> None:

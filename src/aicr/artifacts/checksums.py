@@ -28,7 +28,7 @@ from aicr.errors import invalid, not_found
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Container, Iterator, Mapping
     from typing import Final
 
 CHECKSUMS: Final = "checksums.txt"
@@ -121,16 +121,27 @@ def parse(data: bytes) -> tuple[dict[str, str], list[str]]:
             problems.append(f"{CHECKSUMS}:{number}: unparsable line {line[:80]!r}")
             continue
         digest, path = match.groups()
-        fault = path_problem(path)
-        if not fault and path in EXCLUDED:
-            fault = "cannot be covered by the list itself"
-        if not fault and path in listed:
-            fault = "is listed twice"
+        fault = listing_fault(path, listed, EXCLUDED)
         if fault:
             problems.append(f"{CHECKSUMS}:{number}: path {path!r} {fault}")
         else:
             listed[path] = digest
     return listed, problems
+
+
+def listing_fault(path: str, listed: Container[str], excluded: Container[str]) -> str:
+    """What is wrong with one more *path* of a list of files, "" when it may be there.
+
+    Args:
+        listed: the paths before it.
+        excluded: what no list covers: itself, and what is made of it.
+    """
+    fault = path_problem(path)
+    if not fault and path in excluded:
+        fault = "cannot be covered by the list itself"
+    if not fault and path in listed:
+        fault = "is listed twice"
+    return fault
 
 
 def verify_tree(directory: str) -> list[str]:

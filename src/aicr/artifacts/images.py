@@ -20,24 +20,11 @@ import urllib.parse
 from typing import Final
 
 from aicr.errors import AicrError, invalid
+from aicr.values import references
 
-HUB: Final = "docker.io"
-_HUB_NAMES: Final = ("docker.io", "index.docker.io", "registry-1.docker.io")
+HUB: Final = references.HUB_NAMES[0]
 _OFFICIAL: Final = "library/"
 LATEST: Final = "latest"
-_PORTS: Final = 65536
-#: Registry and repository together; more is refused by every runtime.
-_LONGEST_NAME: Final = 255
-
-_HOST: Final = re.compile(
-    r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*"
-    r"|\[[0-9A-Fa-f:]+\])(?::[0-9]{1,5})?"
-)
-_SEGMENT: Final = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
-_REPOSITORY: Final = re.compile(rf"{_SEGMENT}(?:/{_SEGMENT})*")
-_TAG: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
-_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
-_HEX: Final = re.compile(r"[0-9a-f]{64}")
 _UNRESOLVED: Final = re.compile(r"\{\{|\}\}|\$\{|\$\(|<[a-zA-Z_-]+>|%s")
 
 
@@ -111,14 +98,14 @@ def parse(text: str, *, where: str = "", default_tag: str = LATEST) -> Reference
         raise _wrong(text, "is empty or has blanks around it", where)
     if _UNRESOLVED.search(text):
         raise _wrong(text, "holds a placeholder that is not filled in", where)
-    rest, at, digest = text.partition("@")
-    if at and not _DIGEST.fullmatch(digest):
-        raise _wrong(text, f"has the digest {digest!r}, not sha256: and 64 hex digits", where)
-    registry, repository = _split_registry(rest)
-    repository, colon, tag = repository.partition(":")
-    if colon and not _TAG.fullmatch(tag):
-        raise _wrong(text, f"has the tag {tag!r}, which is not one", where)
-    return _checked(text, registry, repository, tag or ("" if at else default_tag), digest, where)
+    parts = references.split(text)
+    if parts.digest is not None and not references.is_digest(parts.digest):
+        raise _wrong_digest(text, parts.digest, where)
+    if parts.tag is not None and not references.is_tag(parts.tag):
+        raise _wrong(text, f"has the tag {parts.tag!r}, which is not one", where)
+    unsaid = default_tag if parts.digest is None else ""
+    registry, repository = _checked_name(text, parts.host or HUB, parts.repository, where)
+    return Reference(registry, repository, parts.tag or unsaid, parts.digest or "")
 
 
 def join(
@@ -140,17 +127,16 @@ def join(
         AicrError: INVALID_REQUEST naming the part that is wrong.
     """
     path = "/".join(part.strip("/") for part in (registry, repository, name) if part)
-    if _DIGEST.fullmatch(tag):
+    if references.is_digest(tag):
         tag, digest = "", tag
     elif "@" in tag:
         tag, _, behind = tag.partition("@")
         digest = digest or behind
-    if _HEX.fullmatch(digest):
-        digest = f"sha256:{digest}"
-    if tag and not _TAG.fullmatch(tag):
+    digest = references.with_algorithm(digest)
+    if tag and not references.is_tag(tag):
         raise _wrong(path, f"has the tag {tag!r}, which is not one", where)
-    if digest and not _DIGEST.fullmatch(digest):
-        raise _wrong(path, f"has the digest {digest!r}, not sha256: and 64 hex digits", where)
+    if digest and not references.is_digest(digest):
+        raise _wrong_digest(path, digest, where)
     found = parse(path, where=where, default_tag="")
     return Reference(found.registry, found.repository, tag or found.tag, digest or found.digest)
 
@@ -168,7 +154,7 @@ def looks_like_image(text: str) -> bool:
     if "@" in text:
         return True
     first, slash, rest = text.partition("/")
-    if slash and _is_host(first):
+    if slash and references.names_host(first):
         return bool(rest)
     return ":" in text.rpartition("/")[2]
 
@@ -178,38 +164,30 @@ def is_unresolved(text: str) -> bool:
     return _UNRESOLVED.search(text) is not None
 
 
-def _split_registry(text: str) -> tuple[str, str]:
-    first, slash, rest = text.partition("/")
-    if slash and _is_host(first):
-        return first, rest
-    return HUB, text
-
-
-def _is_host(segment: str) -> bool:
-    """Docker's rule: the first segment is a host if it has a dot or port, or is localhost."""
-    return "." in segment or ":" in segment or segment == "localhost" or segment != segment.lower()
-
-
-def _checked(
-    text: str, registry: str, repository: str, tag: str, digest: str, where: str
-) -> Reference:
-    if not _HOST.fullmatch(registry):
+def _checked_name(text: str, registry: str, repository: str, where: str) -> tuple[str, str]:
+    """(registry, repository) as equal images have them."""
+    if not references.is_host(registry):
         raise _wrong(text, f"has the registry {registry!r}, which is not a host", where)
-    port = re.search(r":(\d+)$", registry)
-    if port is not None and not 0 < int(port.group(1)) < _PORTS:
-        raise _wrong(text, f"has the port {port.group(1)}, which is not one", where)
-    if len(registry) + 1 + len(repository) > _LONGEST_NAME:
-        raise _wrong(text, f"has a name of more than {_LONGEST_NAME} characters", where)
-    if not _REPOSITORY.fullmatch(repository):
-        if repository != repository.lower() and _REPOSITORY.fullmatch(repository.lower()):
+    port = references.port_of(registry)
+    if not references.is_port(port):
+        raise _wrong(text, f"has the port {port}, which is not one", where)
+    if not references.fits(registry, repository):
+        longest = references.LONGEST_NAME
+        raise _wrong(text, f"has a name of more than {longest} characters", where)
+    if not references.is_repository(repository):
+        if repository != repository.lower() and references.is_repository(repository.lower()):
             raise _wrong(text, "has upper case in its repository, which no registry takes", where)
         raise _wrong(text, f"has the repository {repository!r}, which is not one", where)
     registry = registry.lower()
-    if registry in _HUB_NAMES:
+    if registry in references.HUB_NAMES:
         registry = HUB
         if "/" not in repository:
             repository = f"{_OFFICIAL}{repository}"
-    return Reference(registry, repository, tag, digest)
+    return registry, repository
+
+
+def _wrong_digest(text: str, digest: str, where: str) -> AicrError:
+    return _wrong(text, f"has the digest {digest!r}, not sha256: and 64 hex digits", where)
 
 
 def _wrong(text: str, problem: str, where: str) -> AicrError:

@@ -19,13 +19,13 @@ import gzip
 import hashlib
 import io
 import json
-import re
 import tarfile
 from collections.abc import Mapping
 from typing import Any, Final
 
 from aicr.artifacts import archives, checksums
 from aicr.errors import AicrError, invalid
+from aicr.values import references
 from aicr.yamlio.jsontext import load_json
 
 SCHEME: Final = "oci://"
@@ -42,15 +42,6 @@ _SOURCE: Final = "https://github.com/NVIDIA/aicr"
 MAX_LAYER_BYTES: Final = 512 * 1024 * 1024
 MAX_UNPACKED_BYTES: Final = 2 * 1024 * 1024 * 1024
 MAX_MANIFEST_BYTES: Final = 4 * 1024 * 1024
-
-_HOST: Final = re.compile(
-    r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*"
-    r"|\[[0-9A-Fa-f:]+\])(?::[0-9]{1,5})?"
-)
-_SEGMENT: Final = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
-_REPOSITORY: Final = re.compile(rf"{_SEGMENT}(?:/{_SEGMENT})*")
-_TAG: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
-_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -121,29 +112,44 @@ def parse_address(text: str, *, default_tag: str = "", flag: str = "--output") -
             where=flag,
             hint="write it as oci://HOST/REPOSITORY:TAG",
         )
-    rest = text.removeprefix(SCHEME)
-    rest, at, digest = rest.partition("@")
-    if at and not _DIGEST.fullmatch(digest):
-        raise invalid(f"{text}: the digest {digest!r} is not sha256: and 64 hex digits", where=flag)
-    registry, slash, repository = rest.partition("/")
-    repository, colon, tag = repository.partition(":")
-    if not _HOST.fullmatch(registry):
+    # Not split yet: what stands before an @ may be a password, which no message repeats.
+    netloc = text.removeprefix(SCHEME).partition("/")[0]
+    if "@" in netloc and not references.is_digest(netloc.rpartition("@")[2]):
+        raise invalid(
+            f"{SCHEME}{netloc.rpartition('@')[2]}: the address is given with a user name or password",
+            where=flag,
+            hint="take it out, and log in: docker login HOST",
+        )
+    registry, repository, tag, digest = references.split(text.removeprefix(SCHEME), hosted=True)
+    if digest is not None and not references.is_digest(digest):
+        raise invalid(
+            f"{text}: the digest {digest!r} is not sha256: and 64 hex digits",
+            where=flag,
+            hint="copy it whole; aicr bundle prints it when it has pushed, and --image-refs keeps it",
+        )
+    if not references.is_host(registry):
         raise invalid(
             f"{text}: {registry!r} is not a registry",
             where=flag,
             hint="write oci://HOST[:PORT]/REPOSITORY[:TAG]",
         )
-    port = registry.rpartition(":")[2] if re.search(r":\d+$", registry) else ""
-    if port and not 0 < int(port) < 65536:
+    port = references.port_of(registry)
+    if not references.is_port(port):
         raise invalid(f"{text}: {port} is not a port", where=flag)
-    if not slash or not _REPOSITORY.fullmatch(repository):
+    if not references.is_repository(repository):
         lower = ", all in lower case" if repository != repository.lower() else ""
         raise invalid(
             f"{text}: {repository!r} is not a repository",
             where=flag,
             hint=f"write segments of letters and digits, joined by . _ - and /{lower}",
         )
-    if colon and not _TAG.fullmatch(tag):
+    if not references.fits(registry, repository):
+        raise invalid(
+            f"{text}: registry and repository have more than {references.LONGEST_NAME} characters",
+            where=flag,
+            hint="choose a shorter repository; registries and their clients refuse a longer name",
+        )
+    if tag is not None and not references.is_tag(tag):
         raise invalid(
             f"{text}: {tag!r} is not a tag",
             where=flag,
@@ -151,7 +157,7 @@ def parse_address(text: str, *, default_tag: str = "", flag: str = "--output") -
         )
     if not tag and not digest:
         tag = default_tag.replace("+", "_")
-    return Address(registry, repository, tag, digest)
+    return Address(registry, repository, tag or "", digest or "")
 
 
 def bundle_package(files: Mapping[str, tuple[bytes, int]], *, version: str) -> Package:
@@ -277,7 +283,14 @@ def layer_of(manifest: bytes, *, source: str) -> tuple[str, str, int, str]:
     Raises:
         AicrError: INVALID_REQUEST when the manifest is not that of a bundle.
     """
-    document = load_json(manifest.decode("utf-8", "replace"), source=source)
+    try:
+        document = load_json(manifest.decode("utf-8", "replace"), source=source)
+    except AicrError:
+        # What is wrong with the JSON helps nobody: it is a page, or a file of another kind.
+        raise invalid(
+            f"{source}: what came is no manifest, nor any JSON",
+            hint="is it a registry? A proxy or a login page may stand in between",
+        ) from None
     if not isinstance(document, dict) or document.get("mediaType") != MANIFEST_TYPE:
         raise invalid(f"{source} is not an OCI image manifest", hint="is it the right address?")
     kind = document.get("artifactType") or _map(document, "config").get("mediaType")
@@ -295,7 +308,7 @@ def layer_of(manifest: bytes, *, source: str) -> tuple[str, str, int, str]:
     digest, size = layer.get("digest"), layer.get("size")
     if layer.get("mediaType") != wanted:
         raise invalid(f"{source}: the layer has the type {layer.get('mediaType')!r}, not {wanted}")
-    if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
+    if not isinstance(digest, str) or not references.is_digest(digest):
         raise invalid(f"{source}: the layer's digest is not sha256: and 64 hex digits")
     if not isinstance(size, int) or isinstance(size, bool) or not 0 < size <= MAX_LAYER_BYTES:
         raise invalid(f"{source}: the layer's size {size!r} is not that of a bundle")

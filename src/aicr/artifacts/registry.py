@@ -4,84 +4,32 @@
 push: blobs (already there? else upload in chunks, resumed after a cut) --> manifest, last
 pull: manifest --digest checked--> layer (resumed after a cut) --digest and size checked--> bytes
 ```
-The manifest goes last, so a tag moves only when everything it needs is there. A cut connection is
-resumed where the registry says it got to, a few times; then the upload is cancelled and the error
-says so. Credentials come from docker's configuration (``registry_auth``).
+The manifest goes last, so a tag moves only when everything it needs is there. A cut upload or download is
+resumed where it got to, a few times; then the upload is cancelled and the error says so.
 
-It must not know what it carries. Source: bundler spec 7.5; OCI distribution 1.1.
+It must not know what it carries, nor how a request gets its answer (``registry_session``). Source: bundler
+spec 7.5; OCI distribution 1.1.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import re
-import time
-from collections.abc import Callable, Mapping
 from typing import Final
 
 from aicr.artifacts import locations, oci
-from aicr.artifacts.registry_auth import (
-    Challenge,
-    Credentials,
-    basic,
-    parse_challenge,
-    token_in,
-    token_url,
-)
-from aicr.artifacts.wire import MAX_ANSWER, Answer, CutError, Transport, connect, fetch, talk
-from aicr.errors import (
-    NOT_FOUND,
-    RATE_LIMIT_EXCEEDED,
-    SERVICE_UNAVAILABLE,
-    UNAUTHORIZED,
-    AicrError,
-    invalid,
-)
+from aicr.artifacts.registry_session import ATTEMPTS, Session
+from aicr.artifacts.wire import CutError
+from aicr.errors import SERVICE_UNAVAILABLE, AicrError
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import http.client
-    import ssl
-
-ATTEMPTS: Final = 4
-_REDIRECTS: Final = (301, 302, 303, 307, 308)
-_MAX_REDIRECTS: Final = 5
 #: Answers to a question about an upload that mean: start it anew.
 _LOST_UPLOAD: Final = (400, 404, 416)
 #: How registries say that a tag, once pushed, stays what it is.
 _TAG_STAYS: Final = re.compile(rb"immutable|already exists|overwrit", re.IGNORECASE)
 
 
-class Registry:
-    """One registry, over one connection that is opened again when it breaks."""
-
-    def __init__(
-        self,
-        host: str,
-        transport: Transport | None = None,
-        credentials: Callable[[str], Credentials] | None = None,
-    ) -> None:
-        self.host = host
-        self._netloc = locations.served_at(host)
-        self._transport = transport or Transport()
-        self._context = self._transport.context()
-        self._credentials = credentials
-        self._connection: http.client.HTTPConnection | None = None
-        self._authorization: dict[str, str] = {}
-        self._scheme = "http" if self._transport.plain_http else "https"
-
-    def __enter__(self) -> Registry:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the connection."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+class Registry(Session):
+    """One registry: its blobs and manifests."""
 
     def push(self, address: oci.Address, package: oci.Package) -> str:
         """Push *package* as *address*; the digest of its manifest.
@@ -252,184 +200,6 @@ class Registry:
             # The registry forgets uploads that nobody finishes; the first error is what matters.
             return
 
-    def _wait(self, attempt: int) -> None:
-        if attempt:
-            time.sleep(self._transport.pause * 2 ** (attempt - 1))
-
-    def _retried(
-        self,
-        method: str,
-        target: str,
-        *,
-        scope: str,
-        headers: Mapping[str, str] | None = None,
-        body: bytes | None = None,
-        limit: int = MAX_ANSWER,
-    ) -> Answer:
-        """A request that does no harm when it is sent twice, sent until it is answered."""
-        cut = ""
-        for attempt in range(ATTEMPTS):
-            self._wait(attempt)
-            try:
-                answer = self._call(
-                    method, target, scope=scope, headers=headers, body=body, limit=limit
-                )
-            except CutError as error:
-                cut = str(error)
-                continue
-            if answer.status not in (502, 503, 504):
-                return answer
-            cut = f"it answered {answer.status}"
-        raise AicrError(
-            SERVICE_UNAVAILABLE,
-            f"the registry {self.host} cannot be used: {cut}",
-            hint="check the address and the network; plain HTTP needs --plain-http",
-        )
-
-    def _call(
-        self,
-        method: str,
-        target: str,
-        *,
-        scope: str,
-        headers: Mapping[str, str] | None = None,
-        body: bytes | None = None,
-        limit: int = MAX_ANSWER,
-        into: bytearray | None = None,
-    ) -> Answer:
-        """One request, with whatever authorization the registry asks for."""
-        sent = dict(headers or {})
-        known = self._authorization.get(scope)
-        if known:
-            sent["Authorization"] = known
-        answer = self._send(method, target, sent, body, limit, into)
-        if answer.status != 401:
-            return answer
-        granted = self._authorize(parse_challenge(answer.header("www-authenticate")), scope)
-        if not granted or granted == known:
-            return answer
-        self._authorization[scope] = granted
-        sent["Authorization"] = granted
-        return self._send(method, target, sent, body, limit, into)
-
-    def _authorize(self, challenge: Challenge, scope: str) -> str:
-        """The Authorization that answers a challenge, "" when there is none to give."""
-        held = self._credentials(self.host) if self._credentials else Credentials()
-        if challenge.scheme == "basic":
-            return basic(held)
-        if challenge.scheme != "bearer" or not challenge.realm:
-            return ""
-        if self._scheme == "https" and locations.parts(challenge.realm).scheme != "https":
-            raise invalid(
-                f"{self.host} asks for a log-in at {challenge.realm}, which is without TLS",
-                hint="its owner must give its token service an https address; no log-in was sent",
-            )
-        method, url, headers, body = token_url(challenge, scope, held)
-        answer = fetch(method, url, headers, body, self._context_for(url), self._transport.timeout)
-        if answer.status in (401, 403):
-            raise AicrError(
-                UNAUTHORIZED,
-                f"{self.host} refuses a token for {scope}",
-                hint=f"log in: docker login {self.host}",
-            )
-        if answer.status != 200:
-            raise self._refusal(answer, f"the token service of {self.host} cannot be used")
-        return f"Bearer {token_in(answer.body, self.host)}"
-
-    def _context_for(self, url: str) -> ssl.SSLContext | None:
-        if not url.startswith("https:"):
-            return None
-        return self._context or Transport().context()
-
-    def _send(
-        self,
-        method: str,
-        target: str,
-        headers: Mapping[str, str],
-        body: bytes | None,
-        limit: int,
-        into: bytearray | None,
-    ) -> Answer:
-        """One exchange; another host that we are sent to neither gets nor asks for a log-in."""
-        base = f"{self._scheme}://{self._netloc}"
-        own = locations.place(locations.parts(base))
-        url = locations.joined(base, target)
-        for _ in range(_MAX_REDIRECTS):
-            parts = locations.parts(url)
-            if self._scheme == "https" and parts.scheme != "https":
-                raise invalid(
-                    f"{self.host} sends us from https to {url}",
-                    hint="its owner must give it its outer address; nothing was sent there",
-                )
-            if locations.place(parts) == own:
-                path = parts.path + (f"?{parts.query}" if parts.query else "")
-                answer = self._exchange(method, path, headers, body, limit, into)
-            else:
-                answer = fetch(
-                    method,
-                    url,
-                    _without_credentials(headers),
-                    body,
-                    self._context_for(url),
-                    self._transport.timeout,
-                    limit,
-                    into,
-                )
-                if answer.status == 401:
-                    # Its challenge would name whom to send our password to.
-                    answer = dataclasses.replace(answer, headers={})
-            if answer.status not in _REDIRECTS or not answer.header("location"):
-                return answer
-            url = locations.joined(url, answer.header("location"))
-        raise AicrError(SERVICE_UNAVAILABLE, f"{self.host} redirects in circles")
-
-    def _exchange(
-        self,
-        method: str,
-        path: str,
-        headers: Mapping[str, str],
-        body: bytes | None,
-        limit: int,
-        into: bytearray | None,
-    ) -> Answer:
-        fresh = self._connection is None
-        if self._connection is None:
-            self._connection = connect(self._netloc, self._context, self._transport.timeout)
-        try:
-            return talk(self._connection, self.host, method, path, headers, body, limit, into)
-        except CutError:
-            self.close()
-            if fresh or into or method not in ("GET", "HEAD"):
-                raise
-        except BaseException:
-            self.close()
-            raise
-        # A kept connection that the other side has closed meanwhile is no failure.
-        self._connection = connect(self._netloc, self._context, self._transport.timeout)
-        try:
-            return talk(self._connection, self.host, method, path, headers, body, limit, into)
-        except BaseException:
-            self.close()
-            raise
-
-    def _refusal(self, answer: Answer, what: str) -> AicrError:
-        codes = {
-            401: UNAUTHORIZED,
-            403: UNAUTHORIZED,
-            404: NOT_FOUND,
-            429: RATE_LIMIT_EXCEEDED,
-        }
-        code = codes.get(answer.status, SERVICE_UNAVAILABLE)
-        said = re.sub(r"\s+", " ", answer.body.decode("utf-8", "replace")).strip()[:300]
-        hint = {
-            UNAUTHORIZED: f"log in: docker login {self.host}",
-            NOT_FOUND: "check the address",
-            RATE_LIMIT_EXCEEDED: "wait, then try again",
-        }.get(code, "look at the registry's log")
-        return AicrError(
-            code, f"{what}: it answered {answer.status}" + (f" {said}" if said else ""), hint=hint
-        )
-
 
 def _scope(repository: str, actions: str) -> str:
     return f"repository:{repository}:{actions}"
@@ -439,7 +209,3 @@ def _taken(header: str) -> int | None:
     """Bytes that a Range header says are there: ``0-99`` are 100; None when it says nothing."""
     match = re.fullmatch(r"(?:bytes=)?0-(\d+)", header.strip())
     return int(match.group(1)) + 1 if match else None
-
-
-def _without_credentials(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in headers.items() if name != "Authorization"}

@@ -7,7 +7,7 @@ WWW-Authenticate --parse_challenge--> Challenge --token_url--> request --token_i
 What docker or podman logged in to works here without doing anything. A store that cannot be asked
 is a warning, because many registries can be read by anybody.
 
-It sends nothing itself (``artifacts.registry`` does). Source: bundler spec 7.5.
+It sends nothing itself (``registry_session`` does). Source: bundler spec 7.5.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from typing import Any, Final
 
 from aicr.artifacts.times import NetworkTimes
 from aicr.errors import UNAUTHORIZED, AicrError
+from aicr.values import basic_login, references
 from aicr.yamlio.jsontext import load_json
 
 _TOKEN_USER: Final = "<token>"
 #: Docker's configuration knows its own hub by this name only.
-_HUB: Final = ("docker.io", "index.docker.io", "registry-1.docker.io")
 _HUB_ENTRY: Final = "https://index.docker.io/v1/"
 
 
@@ -78,8 +78,8 @@ def docker_credentials(warn: Callable[[str], None]) -> Callable[[str], Credentia
 
 def _from_config(config: dict[str, Any], host: str, warn: Callable[[str], None]) -> Credentials:
     names = [host, f"https://{host}", f"http://{host}"]
-    if host in _HUB:
-        names = [_HUB_ENTRY, *_HUB]
+    if host in references.HUB_NAMES:
+        names = [_HUB_ENTRY, *references.HUB_NAMES]
     helpers = config.get("credHelpers")
     for name in names:
         helper = helpers.get(name) if isinstance(helpers, dict) else None
@@ -146,8 +146,7 @@ def basic(held: Credentials) -> str:
     """The Authorization header of a name and a password, "" for nobody."""
     if not held.user:
         return ""
-    pair = f"{held.user}:{held.password}".encode()
-    return f"Basic {base64.b64encode(pair).decode()}"
+    return basic_login.basic(held.user, held.password)
 
 
 def parse_challenge(header: str) -> Challenge:

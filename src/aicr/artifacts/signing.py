@@ -276,5 +276,6 @@ def _holds(key: Public, signature: bytes, data: bytes) -> bool:
 
 
 def _reason(error: Exception) -> str:
-    # The library adds where to read about it, which is not about this file.
-    return str(error).partition("\n")[0].partition(" See https://")[0][:200] or type(error).__name__
+    # Behind its first sentence the library guesses, and adds what its own library said.
+    said = error.args[0] if error.args and isinstance(error.args[0], str) else str(error)
+    return said.partition("\n")[0].partition(". ")[0].rstrip(".")[:200] or type(error).__name__

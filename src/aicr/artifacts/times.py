@@ -21,6 +21,8 @@ class NetworkTimes(Waits):
     silence: float = 60.0
     #: Before the first repetition of a request; doubled each time.
     retry: float = 0.5
+    #: All pauses that a registry may ask for before one request is answered (429 or 503, Retry-After).
+    busy: float = 30.0
     #: A credential helper of docker.
     helper: float = 30.0
     #: For the host of a recipe, a snapshot or a configuration to answer.

@@ -183,7 +183,11 @@ def check_identity_regexp(text: str, *, where: str = "--certificate-identity-reg
     try:
         re.compile(text)
     except re.error as error:
-        raise invalid(f"the pattern {text!r} is not usable: {error}", where=where) from None
+        raise invalid(
+            f"the pattern {text!r} is not usable: {error}",
+            where=where,
+            hint=r"write it as ^https://github\.com/acme/.*, with \ before a dot or bracket that is meant",
+        ) from None
     match = _FIXED.match(text)
     fixed = re.sub(r"\\(.)", r"\1", match.group(1)) if match is not None else ""
     rest = text[match.end() :] if match is not None else text
@@ -206,7 +210,14 @@ def check_version_constraint(text: str) -> Any:
     from aicr.constraints import expression
 
     bare = text.strip()
-    return expression.parse(f">= {bare}" if bare[:1].isdigit() or bare[:1] == "v" else bare)
+    try:
+        return expression.parse(f">= {bare}" if bare[:1].isdigit() or bare[:1] == "v" else bare)
+    except AicrError as error:
+        raise invalid(
+            f"the version constraint {text!r} cannot be read",
+            where="--cli-version-constraint",
+            hint=error.hint,
+        ) from error
 
 
 def judge(directory: str, policy: Policy, *, port: Port | None = None) -> Report:

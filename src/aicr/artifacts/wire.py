@@ -5,7 +5,8 @@ Transport (TLS or not, authorities, time limits) --connect--> connection --talk-
                                                                           | CutError, AicrError
 ```
 A connection that ends early is a ``CutError``, because the caller knows whether and where it can go
-on; what no retry mends (a certificate, silence, an answer without end) is an AicrError at once.
+on; what no retry mends (a certificate, silence, an answer without end, a proxy that refuses) is an
+AicrError at once. The way leads through a proxy where HTTPS_PROXY, HTTP_PROXY and NO_PROXY say so.
 
 It must not know the registry protocol. Source: bundler spec 7.5.
 """
@@ -14,13 +15,15 @@ from __future__ import annotations
 
 import dataclasses
 import http.client
+import os
 import ssl
-import urllib.parse
 from collections.abc import Mapping
 from typing import Final
 
+from aicr.artifacts import locations, proxied
 from aicr.artifacts.times import NetworkTimes
-from aicr.errors import INTERNAL, SERVICE_UNAVAILABLE, TIMEOUT, AicrError, invalid
+from aicr.errors import INTERNAL, SERVICE_UNAVAILABLE, TIMEOUT, AicrError, invalid, not_found
+from aicr.values import proxy
 
 _TIMES: Final = NetworkTimes()
 CHUNK_BYTES: Final = 8 * 1024 * 1024
@@ -40,6 +43,7 @@ class Transport:
         timeout: seconds without a byte.
         chunk: bytes in one request of an upload.
         pause: seconds before the first retry, doubled each time.
+        busy: most seconds that a registry may put one request off.
     """
 
     plain_http: bool = False
@@ -48,6 +52,7 @@ class Transport:
     timeout: float = _TIMES.silence
     chunk: int = CHUNK_BYTES
     pause: float = _TIMES.retry
+    busy: float = _TIMES.busy
 
     def context(self) -> ssl.SSLContext | None:
         """The TLS settings, None for plain HTTP.
@@ -61,11 +66,18 @@ class Transport:
         if self.ca_file:
             try:
                 context.load_verify_locations(self.ca_file)
-            except (OSError, ssl.SSLError) as error:
-                raise invalid(
-                    f"cannot use the certificates in {self.ca_file}: {error}",
+            except FileNotFoundError as error:
+                raise not_found(
+                    f"there is no file {self.ca_file} with certificates",
                     where="--ca-file",
-                    hint="name a PEM file",
+                    hint="name a PEM file with the certificate of the authority",
+                ) from error
+            except OSError as error:
+                said = "it holds none" if isinstance(error, ssl.SSLError) else error.strerror
+                raise invalid(
+                    f"cannot use the certificates in {self.ca_file}: {said}",
+                    where="--ca-file",
+                    hint="name a PEM file with the certificate of the authority",
                 ) from error
         if self.insecure_tls:
             context.check_hostname = False
@@ -91,9 +103,22 @@ class CutError(Exception):
 
 
 def connect(
-    netloc: str, context: ssl.SSLContext | None, timeout: float
+    netloc: str,
+    context: ssl.SSLContext | None,
+    timeout: float,
+    environ: Mapping[str, str] = os.environ,
 ) -> http.client.HTTPConnection:
-    """A connection to a host that is opened with its first request."""
+    """A connection to a host that is opened with its first request, through a proxy if one is set.
+
+    Raises:
+        AicrError: INVALID_REQUEST for a proxy that cannot be used.
+    """
+    scheme = "http" if context is None else "https"
+    through = proxy.from_environment(f"{scheme}://{netloc}", environ)
+    if through:
+        if context is None:
+            return proxied.Forwarded(netloc, through, timeout)
+        return proxied.Tunnelled(netloc, through, context, timeout)
     if context is None:
         return http.client.HTTPConnection(netloc, timeout=timeout)
     return http.client.HTTPSConnection(netloc, timeout=timeout, context=context)
@@ -110,13 +135,15 @@ def fetch(
     into: bytearray | None = None,
 ) -> Answer:
     """One request to another host than the registry."""
-    parts = urllib.parse.urlsplit(url)
+    parts = locations.parts(url)
     if parts.scheme not in ("http", "https") or not parts.netloc or "@" in parts.netloc:
         raise invalid(f"the registry names the address {url!r}, which cannot be used")
     connection = connect(parts.netloc, context, timeout)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     try:
         return talk(connection, parts.netloc, method, path, headers, body, limit, into)
+    except CutError as error:
+        raise CutError(f"{parts.netloc}: {error}") from error
     finally:
         connection.close()
 
@@ -165,6 +192,13 @@ def talk(
             SERVICE_UNAVAILABLE,
             f"{host} is not who its certificate says: {error.verify_message}",
             hint="name the authority that signed it with --ca-file, or pass --insecure-tls",
+        ) from error
+    except UnicodeError as error:
+        # A name that is no host name, or an address that a registry wrote with other letters.
+        raise invalid(
+            f"the address {host}{path} cannot be asked: it has characters or a length that no "
+            "address has",
+            hint="check the address; if the registry named it, tell its owner",
         ) from error
     except (OSError, http.client.HTTPException) as error:
         raise CutError(_words(error)) from error

@@ -117,7 +117,7 @@ def read_check(
             where=source,
             hint="write a Chainsaw Test with assert operations",
         )
-    if any(_is_test(value) for value, _ in documents):
+    if any(is_test(value) for value, _ in documents):
         many = len(documents) > 1
         tests = tuple(
             _Reader(value, positions, number, component, many).test()
@@ -160,7 +160,8 @@ def _documents(text: str, source: str) -> list[tuple[Any, Positions]]:
     return found
 
 
-def _is_test(value: Any) -> bool:
+def is_test(value: Any) -> bool:
+    """Whether a document is meant as a Test: by its kind, or by the group of its apiVersion."""
     return isinstance(value, dict) and (
         value.get("kind") == "Test" or str(value.get("apiVersion")).startswith(f"{GROUP}/")
     )

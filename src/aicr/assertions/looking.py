@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from aicr.assertions.document import Operation
-from aicr.assertions.tree import Judgement
+from aicr.assertions.findings import Judgement
 from aicr.errors import INTERNAL, NOT_FOUND, SERVICE_UNAVAILABLE, AicrError, not_found
 from aicr.kube.port import Cluster, Document
 

@@ -10,18 +10,16 @@ Source: validators spec 8.8.1 to 8.8.3; decision 15; where they are silent, kyve
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
+from aicr.assertions.findings import Finding, Item, Judgement, Trail, path_text, shown
 from aicr.assertions.jmespath import Expression, compiled
 from aicr.assertions.jmespath.values import equal, kind, number
 from aicr.errors import AicrError, invalid
 
 Env = dict[str, Any]
-#: A path as a chain from its end: ``(path before, segment)``; None is the root.
-Trail = tuple[Any, Any] | None
 Check = Callable[[Any, Trail, Env, "_Findings"], None]
 
 #: A key that loops: ``~.`` or ``~index.``, then the rest of the key.
@@ -30,88 +28,6 @@ _BINDING: Final = re.compile(r"(.*)\s*->\s*(\w+)\Z", re.ASCII)
 _ESCAPE: Final = re.compile(r"\\(.+)\\\Z")
 _ENGINE: Final = re.compile(r"\((?:(\w+);)?(.+)\)\Z", re.ASCII)
 _NO_BINDINGS: Final[Env] = {}
-_LONGEST_VALUE: Final = 240
-
-
-class Item(NamedTuple):
-    """A segment of a path that is an element of a loop over a map."""
-
-    key: Any
-
-
-class Finding:
-    """One thing that does not match.
-
-    Attributes:
-        expected: the value that was expected.
-        actual: the value that was found.
-    """
-
-    __slots__ = ("_reason", "_remarks", "_required", "_trail", "actual", "expected")
-
-    def __init__(
-        self, trail: Trail, expected: Any, actual: Any, reason: str, *, required: bool = False
-    ) -> None:
-        self.expected = expected
-        self.actual = actual
-        self._trail = trail
-        self._reason = reason
-        self._required = required
-        self._remarks: list[str] = []
-
-    @property
-    def path(self) -> str:
-        """Where, as ``status.conditions[0].type``; empty for the document itself."""
-        return path_text(self._trail)
-
-    @property
-    def message(self) -> str:
-        """What is wrong there, in the form of Kubernetes' field errors."""
-        reason = self._reason or f"Expected value: {shown(self.expected)}"
-        if self._remarks:
-            reason += f" ({'; '.join(self._remarks)})"
-        if self._required:
-            return f"Required value: {reason}"
-        return f"Invalid value: {shown(self.actual)}: {reason}"
-
-    @property
-    def without_values(self) -> str:
-        """Where and what, without the value that was found (for Secrets)."""
-        what = "Required value" if self._required else "Invalid value: <redacted>"
-        return f"{self.path}: {what}"
-
-    def remark(self, remarks: list[str]) -> None:
-        """Add what helps to understand it."""
-        self._remarks += remarks
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.message}" if self._trail else self.message
-
-    def as_document(self) -> dict[str, Any]:
-        """Path, expected, actual and message as a plain map."""
-        return {
-            "path": self.path,
-            "expected": self.expected,
-            "actual": self.actual,
-            "message": self.message,
-        }
-
-
-class Judgement(NamedTuple):
-    """What a tree says about a document: it matches if there are no findings."""
-
-    findings: list[Finding]
-    notes: list[str]
-
-    @property
-    def passed(self) -> bool:
-        """Whether the document matches."""
-        return not self.findings
-
-    @property
-    def text(self) -> str:
-        """All findings in one line."""
-        return "; ".join(map(str, self.findings))
 
 
 class _Findings:
@@ -164,34 +80,6 @@ def parse(assertion: Any, *, strict: bool = False) -> Tree:
         return Tree(_parse(assertion, (), strict))
     except RecursionError:
         raise invalid("the assertion is nested too deeply", hint="split it in several") from None
-
-
-def path_text(trail: Trail) -> str:
-    """A chain of segments as text."""
-    segments: list[Any] = []
-    while trail is not None:
-        trail, segment = trail
-        segments.append(segment)
-    text = ""
-    for segment in reversed(segments):
-        if isinstance(segment, Item):
-            text += f"[{segment.key}]"
-        elif isinstance(segment, int):
-            text += f"[{segment}]"
-        else:
-            text += f".{segment}" if text else str(segment)
-    return text
-
-
-def shown(value: Any) -> str:
-    """A value in a message, as JSON of a readable length."""
-    try:
-        text = json.dumps(
-            value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=kind
-        )
-    except (TypeError, ValueError, RecursionError):
-        return f"<{kind(value)}>"
-    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."
 
 
 class _Key(NamedTuple):

@@ -14,21 +14,15 @@ It must not know how images get into the mirror. Source: field cases L1 to L3; a
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
-from aicr.artifacts import images as references
+from aicr.artifacts import images
 from aicr.artifacts.images import Reference
 from aicr.bundle import image_scan
 from aicr.bundle.bom import NOT_PULLED, YES, Bom
 from aicr.errors import invalid
-from aicr.values import paths
-
-_MIRROR: Final = re.compile(
-    r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*|\[[0-9a-f:]+\])"
-    r"(?::[0-9]{1,5})?(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*"
-)
+from aicr.values import paths, references
 
 
 @dataclasses.dataclass(slots=True)
@@ -53,14 +47,15 @@ def check_mirror(text: str) -> str:
         AicrError: INVALID_REQUEST for anything else.
     """
     mirror = text.strip().removeprefix("oci://").rstrip("/")
-    first = mirror.partition("/")[0]
-    if not _MIRROR.fullmatch(mirror) or not ("." in first or ":" in first or first == "localhost"):
+    host, slash, path = mirror.partition("/")
+    named = references.names_host(host) and references.is_host(host) and host == host.lower()
+    if not named or (slash and not references.is_repository(path)):
         raise invalid(
             f"{text!r} is not a mirror",
             where="--mirror",
             hint="write HOST[:PORT][/PATH], for example mirror.local/gpu",
         )
-    references.parse(f"{mirror}/image", where="--mirror")
+    images.parse(f"{mirror}/image", where="--mirror")
     return mirror
 
 
@@ -122,8 +117,9 @@ def _rewrite_split(
         whole = whole.removesuffix(f"/{name}")
     old = str(holder[key])
     # What stands behind the repository in the same value goes with it.
-    kept = re.search(r"(?::[A-Za-z0-9_][A-Za-z0-9._-]*)?(?:@sha256:[0-9a-f]{64})?$", old)
-    suffix = kept.group() if kept is not None and "/" not in kept.group() else ""
+    parts = references.split(old)
+    suffix = f":{parts.tag}" if parts.tag else ""
+    suffix += f"@{parts.digest}" if parts.digest else ""
     _change(made, found.path, key, old, f"{whole}{suffix}")
 
 

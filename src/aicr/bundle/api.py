@@ -7,6 +7,8 @@ plan ─► charts, with --vendor-charts or --chart-dir ─► folders ─► CR
 
 from __future__ import annotations
 
+import os
+
 from aicr.bundle import crd_order, deployers, layout, output, sizes, upgrades
 from aicr.bundle.options import BundleOptions
 from aicr.bundle.plan import WARNING
@@ -48,13 +50,13 @@ class Bundle:
         self.build_type = build_type
         self.steps = steps
 
-    def write(self, target: str) -> None:
-        """Write the whole bundle to the folder *target*, or nothing.
+    def write(self, target: str | os.PathLike[str]) -> None:
+        """Write the whole bundle to the folder *target*, a name or a path, or nothing.
 
         Raises:
             AicrError: the folder holds something that is not a bundle of ours, or cannot be written.
         """
-        output.write_bundle(self.files, target)
+        output.write_bundle(self.files, os.fspath(target))
 
 
 def make_bundle(
@@ -83,7 +85,13 @@ def make_bundle(
             f"only what aicr.resolve gives can be bundled, found {type(recipe).__name__}",
             hint="recipe = aicr.resolve(catalog, criteria); a file is read by aicr bundle -r FILE",
         )
-    options = _with_data(options or BundleOptions(), recipe.catalog)
+    options = BundleOptions() if options is None else options
+    if not isinstance(options, BundleOptions):
+        raise invalid(
+            f"options must be aicr.BundleOptions, found {type(options).__name__}",
+            hint='for example aicr.BundleOptions(deployer="helm")',
+        )
+    options = _with_data(options, recipe.catalog)
     deployer = deployers.load(options.deployer)
     planned = make_plan(recipe.document, recipe.catalog, options, read_file=read_file)
     notices = upgrades.collect(planned, recipe.catalog)

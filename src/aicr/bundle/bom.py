@@ -45,6 +45,8 @@ _CATALOGUE_KINDS: Final = ("Subscription", "CatalogSource", "ClusterCatalog", "C
 _DEPTH_SHOWN: Final = 6
 _END_SHOWN: Final = 3
 _VALUES_FILES: Final = ("values.yaml", "cluster-values.yaml")
+#: Fields of a component of a recipe that the bill shows.
+_TEXTS: Final = ("type", "source", "chart", "version", "tag", "path")
 
 
 @dataclasses.dataclass(slots=True)
@@ -113,12 +115,7 @@ def of_bundle(files: Mapping[str, bytes], renderer: Renderer | None, *, version:
         missing = info.BUNDLE_INFO if info.BUNDLE_INFO not in files else info.RECIPE
         raise invalid(f"this is no bundle: it has no {missing}", hint="name a bundle's folder")
     about = info.read(_decoded(files, info.BUNDLE_INFO))
-    recipe = yamlio.read_fast(_decoded(files, info.RECIPE), source=info.RECIPE, mode="v3")
-    refs = {
-        ref.get("name"): ref
-        for ref in (recipe or {}).get("componentRefs") or ()
-        if isinstance(ref, dict)
-    }
+    refs = _refs(_decoded(files, info.RECIPE))
     entries: dict[str, Entry] = {}
     for release in about["layout"]["releases"]:
         name = release["component"]
@@ -190,6 +187,27 @@ def _other_pins(catalog: Catalog) -> dict[str, set[str]]:
             if ref.get("version"):
                 found.setdefault(ref["name"], set()).add(str(ref["version"]))
     return found
+
+
+def _refs(text: str) -> dict[str, dict[str, Any]]:
+    """The components of a bundle's recipe by name; nothing of it is taken on trust."""
+    recipe = yamlio.read_fast(text, source=info.RECIPE, mode="v3")
+    refs = recipe.get("componentRefs") if isinstance(recipe, dict) else None
+    if not isinstance(refs, list) or not all(map(_is_ref, refs)):
+        raise invalid(
+            "the bundle's recipe has no list of components with text in their fields",
+            where=info.RECIPE,
+            hint="aicr bundle writes this file: make the bundle again",
+        )
+    return {ref["name"]: ref for ref in refs}
+
+
+def _is_ref(ref: Any) -> bool:
+    return (
+        isinstance(ref, dict)
+        and isinstance(ref.get("name"), str)
+        and all(isinstance(ref.get(key), str | None) for key in _TEXTS)
+    )
 
 
 def _entry(name: str, ref: Mapping[str, Any], namespace: str) -> Entry:

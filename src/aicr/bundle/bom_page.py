@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from aicr.bundle.bom import HELM, YES, Bom, Entry
-from aicr.errors import invalid
+from aicr.errors import invalid, some_of
 
 BEGIN: Final = "<!-- BEGIN AICR-BOM -->"
 END: Final = "<!-- END AICR-BOM -->"
@@ -25,8 +25,9 @@ _ROW: Final = re.compile(r"\| `([^`]+)` \| [^|]* \| [^|]* \| ([^|]*) \|")
 _SHOWN: Final = 3
 
 
-def page(bom: Bom, *, title: str, before: str | None = None) -> str:
-    """The page; *before* is the file as it was, of which only the part between the marks changes.
+def page(bom: Bom, *, title: str, before: str | None = None, source: str = "") -> str:
+    """The page; *before* is the file as it was, of which only the part between the marks changes,
+    and *source* its name.
 
     Raises:
         AicrError: INVALID_REQUEST when *before* has one mark, or the two in the wrong order.
@@ -34,17 +35,17 @@ def page(bom: Bom, *, title: str, before: str | None = None) -> str:
     body = f"{BEGIN}\n\n{_body(bom)}\n{END}\n"
     if before is None:
         return f"# {title}\n\n{body}"
-    head, _, tail = _split(before)
+    head, _, tail = _split(before, source)
     return f"{head}{body}{tail.removeprefix(chr(10))}"
 
 
-def stale(text: str, bom: Bom, *, full: bool = False) -> list[str]:
+def stale(text: str, bom: Bom, *, full: bool = False, source: str = "") -> list[str]:
     """How the committed page *text* differs from a fresh *bom*; [] when it holds.
 
     Raises:
         AicrError: INVALID_REQUEST when the page has no bill in it.
     """
-    _, inside, _ = _split(text)
+    _, inside, _ = _split(text, source)
     written = dict(_ROW.findall(inside))
     fresh = {entry.name: _version(entry) for entry in bom.entries}
     found = [f"{name}: is not in the page" for name in fresh if name not in written]
@@ -64,14 +65,15 @@ def stale(text: str, bom: Bom, *, full: bool = False) -> list[str]:
     return found
 
 
-def _split(text: str) -> tuple[str, str, str]:
+def _split(text: str, source: str) -> tuple[str, str, str]:
     """(before the first mark, between the marks, after the second)."""
     head, begin, rest = text.partition(BEGIN)
     inside, end, tail = rest.partition(END)
     if not begin or not end or BEGIN in rest or END in tail:
         raise invalid(
             f"the page does not have {BEGIN} and {END} once each, in this order",
-            hint="write it anew with: aicr bom --format markdown -o FILE",
+            where=source,
+            hint="a new file gets both: aicr bom --format markdown -o FILE",
         )
     return head, inside, tail
 
@@ -154,8 +156,7 @@ def _version(entry: Entry) -> str:
 
 
 def _places(places: list[str]) -> str:
-    more = len(places) - _SHOWN
-    return ", ".join(places[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return some_of(places, _SHOWN)
 
 
 def _cell(text: str) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from aicr.bundle import manifests
 from aicr.bundle.charts import CHART_VERSION
-from aicr.bundle.override_values import apply_scalars, apply_typed
+from aicr.bundle.override_values import apply_scalars, apply_typed, secret_notes
 from aicr.bundle.overrides import SET_FILE, SET_JSON
 from aicr.bundle.placement import (
     Target,
@@ -79,6 +79,7 @@ def final_values(
 
     check_kinds(target)
     check_required_selectors(target)
+    target.notes += secret_notes(ref["name"], overrides)
     return target.values, changes, target.notes + missing_class_notes(target)
 
 

@@ -200,7 +200,7 @@ def write_env(values: Values, key: str) -> Values:
     entries = paths.get(values, ENV, None)
     if entries is not None and not isinstance(entries, list):
         raise invalid(
-            f"{paths.join(ENV)} of the GPU operator is a {paths.type_name(entries)}, so "
+            f"{paths.join(ENV)} of the GPU operator is {paths.a_type(entries)}, so "
             f"{EVICTION_ENV} cannot be added to it",
             where=FLAG,
             hint="correct it to a list of name and value",
@@ -288,7 +288,7 @@ def _put(values: Values, segments: Segments, value: Any, what: str) -> Values:
         above = paths.get(values, segments[:depth], None)
         if above is not None and not isinstance(above, dict):
             raise invalid(
-                f"{paths.join(segments[:depth])} is a {paths.type_name(above)} and not a map, so "
+                f"{paths.join(segments[:depth])} is {paths.a_type(above)} and not a map, so "
                 f"the {what} that the DRA driver and the GPU operator share cannot be written",
                 where=paths.join(segments[:depth]),
                 hint="correct the value, or drop the override that set it",

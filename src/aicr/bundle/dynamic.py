@@ -45,6 +45,8 @@ def parse_dynamic(texts: Iterable[str]) -> list[Override]:
 
 
 def _parse(text: str) -> Override:
+    from aicr.values import secrets
+
     key, colon, path = text.partition(":")
     if not colon or not key or not path:
         missing = "the ':' after the component" if not colon else "the path" if key else "its name"
@@ -54,11 +56,12 @@ def _parse(text: str) -> Override:
             hint=f"write {DYNAMIC} {FORM}",
         )
     if "=" in path:
+        safe = secrets.shown_flag(text)
         raise invalid(
-            f'invalid {DYNAMIC} "{text}": a value that is given at install time cannot be set here, '
+            f'invalid {DYNAMIC} "{safe}": a value that is given at install time cannot be set here, '
             f"expected {FORM}",
             where=DYNAMIC,
-            hint=f"write {DYNAMIC} {key}:{path.partition('=')[0]}, or --set {text}",
+            hint=f"write {DYNAMIC} {key}:{path.partition('=')[0]}, or --set {safe}",
         )
     try:
         segments = paths.split(path)

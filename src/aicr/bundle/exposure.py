@@ -43,7 +43,7 @@ def restrict(component: str, values: dict[str, Any]) -> tuple[dict[str, Any], li
         return {**values, RANGES: list(PRIVATE)}, [note]
     if not isinstance(ranges, list):
         raise invalid(
-            f"{place} is a {paths.type_name(ranges)} and not a list of networks",
+            f"{place} is {paths.a_type(ranges)} and not a list of networks",
             where=place,
             hint=f"pass JSON: --set-json '{place}=[\"192.0.2.0/24\"]'",
         )

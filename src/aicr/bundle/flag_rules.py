@@ -67,16 +67,21 @@ def check(options: BundleOptions, deployer: str) -> list[str]:
         raise invalid(
             f'invalid --fleet-mode "{options.fleet_mode}": must be one of {", ".join(FLEET_MODES)}',
             where="--fleet-mode",
+            hint="leave it out for gitrepo",
         )
     for name in _NAMES:
         flag, unset, _ = SPECIAL[name]
         if getattr(options, name) != unset:
             _check_name(getattr(options, name), flag, subdomain=name in _SUBDOMAINS)
-    for flag, text in (("--repo", options.repo), ("--target-revision", options.target_revision)):
+    for flag, text, hint in (
+        ("--repo", options.repo, "for example https://github.com/acme/gpu.git"),
+        ("--target-revision", options.target_revision, "name a branch, a tag or a commit"),
+    ):
         if text.startswith("-") or any(char.isspace() or not char.isprintable() for char in text):
             raise invalid(
                 f"invalid {flag} {text!r}: it has a leading dash, blanks or control characters",
                 where=flag,
+                hint=hint,
             )
     return _useless(options, deployer)
 

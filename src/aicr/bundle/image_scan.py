@@ -30,7 +30,7 @@ from typing import Any, Final
 from aicr.artifacts import images
 from aicr.artifacts.images import Reference
 from aicr.errors import AicrError, invalid
-from aicr.values import paths
+from aicr.values import paths, references
 
 #: Forms of a finding.
 SCALAR: Final = "scalar"
@@ -39,7 +39,6 @@ TEXT: Final = "text"
 
 Path = tuple[str | int, ...]
 
-_SHA: Final = re.compile(r"sha256:[0-9a-f]{64}")
 #: A whole reference in running text: a host with a dot or port, a path, and a tag or digest.
 _IN_TEXT: Final = re.compile(
     r"(?<![\w./@:$-])"
@@ -194,7 +193,7 @@ class _Walk:
         """
         image, repository = node["image"], _text(node.get("repository"))
         sha = node.get("containerSHA")
-        if sha not in (None, "") and not (isinstance(sha, str) and _SHA.fullmatch(sha)):
+        if sha not in (None, "") and not (isinstance(sha, str) and references.is_digest(sha)):
             raise invalid(
                 f"containerSHA {sha!r} is not sha256: and 64 hex digits",
                 where=self._place((*path, "containerSHA")),

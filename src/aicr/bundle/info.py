@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from aicr import yamlio
 from aicr.artifacts import checksums
-from aicr.errors import invalid
+from aicr.errors import AicrError, invalid
 from aicr.yamlio import write
 
 TYPE_CHECKING = False
@@ -199,7 +199,7 @@ def read(text: str, *, source: str = BUNDLE_INFO) -> dict[str, Any]:
     document = yamlio.read_fast(text, source=source, mode="v3")
     check_header(document, KIND, source=source)
     if document.get("apiVersion") != API_VERSION or document.get("kind") != KIND:
-        raise invalid(f"a {KIND} must say apiVersion: {API_VERSION} and kind: {KIND}", where=source)
+        raise _wrong(f"a {KIND} must say apiVersion: {API_VERSION} and kind: {KIND}", source)
     root = _fields(document, "", source, ("metadata", "build", "layout"), ("apiVersion", "kind"))
     metadata = _fields(root["metadata"], "metadata", source, ("version",))
     _text(metadata, "metadata", "version", source)
@@ -213,7 +213,7 @@ def read(text: str, *, source: str = BUNDLE_INFO) -> dict[str, Any]:
     flags = _fields(build["settings"], "build.settings", source, _SETTINGS_FLAGS, _SETTINGS)
     for flag in _SETTINGS_FLAGS:
         if not isinstance(flags[flag], bool):
-            raise invalid(f"build.settings.{flag} must be true or false", where=source)
+            raise _wrong(f"build.settings.{flag} must be true or false", source)
     for key in _SETTINGS_TEXTS:
         if key in flags:
             _text(flags, "build.settings", key, source)
@@ -224,7 +224,7 @@ def read(text: str, *, source: str = BUNDLE_INFO) -> dict[str, Any]:
     if "provenance" in layout:
         _path(layout, "layout", "provenance", source)
     if not isinstance(layout["releases"], list):
-        raise invalid("layout.releases must be a list", where=source)
+        raise _wrong("layout.releases must be a list", source)
     for index, item in enumerate(layout["releases"]):
         place = f"layout.releases[{index}]"
         names = ("name", "component", "namespace")
@@ -240,7 +240,7 @@ def read(text: str, *, source: str = BUNDLE_INFO) -> dict[str, Any]:
 def _components(flags: dict[str, Any], source: str) -> None:
     chosen = flags.get("components", [])
     if not isinstance(chosen, list) or not all(isinstance(name, str) for name in chosen):
-        raise invalid("build.settings.components must be a list of names", where=source)
+        raise _wrong("build.settings.components must be a list of names", source)
 
 
 def _node_scheduling(flags: dict[str, Any], source: str) -> None:
@@ -249,30 +249,36 @@ def _node_scheduling(flags: dict[str, Any], source: str) -> None:
     for tier, held in tiers.items():
         fields = _fields(held, f"{place}.{tier}", source, (), ("selector", "tolerations"))
         if not isinstance(fields.get("selector", {}), dict):
-            raise invalid(f"{place}.{tier}.selector must be a map", where=source)
+            raise _wrong(f"{place}.{tier}.selector must be a map", source)
         if not isinstance(fields.get("tolerations", []), list):
-            raise invalid(f"{place}.{tier}.tolerations must be a list", where=source)
+            raise _wrong(f"{place}.{tier}.tolerations must be a list", source)
+
+
+def _wrong(message: str, source: str) -> AicrError:
+    return invalid(
+        message, where=source, hint="aicr bundle writes this file: make the bundle again"
+    )
 
 
 def _fields(
     value: Any, place: str, source: str, needed: tuple[str, ...], allowed: tuple[str, ...] = ()
 ) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise invalid(f"{place or 'the document'} must be a map", where=source)
+        raise _wrong(f"{place or 'the document'} must be a map", source)
     prefix = f"{place}." if place else ""
     for key in value:
         if key not in needed and key not in allowed:
-            raise invalid(f"unknown field {prefix}{key}", where=source)
+            raise _wrong(f"unknown field {prefix}{key}", source)
     for key in needed:
         if key not in value:
-            raise invalid(f"{prefix}{key} is missing", where=source)
+            raise _wrong(f"{prefix}{key} is missing", source)
     return value
 
 
 def _text(holder: dict[str, Any], place: str, key: str, source: str) -> str:
     value = holder[key]
     if not isinstance(value, str) or not value:
-        raise invalid(f"{place}.{key} must be text", where=source)
+        raise _wrong(f"{place}.{key} must be text", source)
     return value
 
 
@@ -280,4 +286,4 @@ def _path(holder: dict[str, Any], place: str, key: str, source: str) -> None:
     path = _text(holder, place, key, source)
     problem = checksums.path_problem(path)
     if problem:
-        raise invalid(f"{place}.{key} {path!r} {problem}", where=source)
+        raise _wrong(f"{place}.{key} {path!r} {problem}", source)

@@ -104,6 +104,8 @@ class BundleOptions:
         terraform_child_module: write a module to be called, without provider blocks.
         terraform_cluster_rollover: see the Terraform deployer.
         oci_reference: ``oci://registry/repository[:tag]`` that the bundle is published to, or "".
+        oci_plain_http: that registry is without TLS.
+        oci_insecure_tls: nobody checks that registry's certificate.
         bundlers: names of the only components that the bundle may hold; none given means all. There
             is no flag for it: a command line says ``--set <component>:enabled=false``.
     """
@@ -124,6 +126,8 @@ class BundleOptions:
         "flux_oci_source_name",
         "image_registry",
         "nodes",
+        "oci_insecure_tls",
+        "oci_plain_http",
         "oci_reference",
         "readiness_hooks",
         "repo",
@@ -179,6 +183,8 @@ class BundleOptions:
         terraform_child_module: bool = False,
         terraform_cluster_rollover: bool = False,
         oci_reference: str = "",
+        oci_plain_http: bool = False,
+        oci_insecure_tls: bool = False,
         bundlers: Iterable[str] = (),
     ) -> None:
         self.deployer = deployer
@@ -213,6 +219,8 @@ class BundleOptions:
         self.terraform_child_module = terraform_child_module
         self.terraform_cluster_rollover = terraform_cluster_rollover
         self.oci_reference = oci_reference
+        self.oci_plain_http = oci_plain_http
+        self.oci_insecure_tls = oci_insecure_tls
         self.bundlers = tuple(bundlers)
 
 

@@ -17,8 +17,8 @@ from __future__ import annotations
 import errno
 import os
 
-from aicr.artifacts import checksums
-from aicr.errors import CONFLICT, INTERNAL, AicrError, invalid
+from aicr.artifacts import checksums, whole_files
+from aicr.errors import CONFLICT, INTERNAL, AicrError, invalid, some_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,11 +32,17 @@ _SHOWN: Final = 5
 _CALLERS: Final = (PermissionError, NotADirectoryError, IsADirectoryError, FileNotFoundError)
 
 
-def write_bundle(files: Mapping[str, tuple[bytes, int]], target: str) -> None:
+def write_bundle(
+    files: Mapping[str, tuple[bytes, int]], target: str, *, vouched: bool = False
+) -> None:
     """Write *files* (relative path -> (bytes, mode)) as the folder *target*.
 
     Missing parent folders are made. Modes are exact, whatever the umask. On any failure, Ctrl-C
     included, nothing new is left and an older bundle at *target* is untouched.
+
+    Args:
+        vouched: the caller has found what stands at *target* to be its own, of another kind than a
+            bundle, and to be replaced.
 
     Raises:
         AicrError: INVALID_REQUEST for a target that is a link, a file, a mount point, the current
@@ -51,14 +57,14 @@ def write_bundle(files: Mapping[str, tuple[bytes, int]], target: str) -> None:
         )
     try:
         place = os.path.abspath(target)
-        replace = _guard_target(target, place)
+        replace = _guard_target(target, place, vouched)
     except OSError as error:
         raise _explained(error, target) from error
     made: list[str] = []
     scratch = ""
     try:
         _make_parents(os.path.dirname(place), made)
-        scratch = _sibling(place)
+        scratch = whole_files.sibling(place)
         os.mkdir(scratch, 0o700)
         _write_tree(scratch, files)
         if replace:
@@ -118,7 +124,7 @@ def _guard_paths(files: Mapping[str, tuple[bytes, int]]) -> None:
         raise invalid(f"bundle path {folded[both[0]]!r} is both a file and a folder")
 
 
-def _guard_target(target: str, place: str) -> bool:
+def _guard_target(target: str, place: str, vouched: bool) -> bool:
     """Check what stands at the target; whether an older bundle has to be swapped out."""
     if os.path.islink(place):
         raise invalid(
@@ -148,21 +154,16 @@ def _guard_target(target: str, place: str) -> bool:
     entries = sorted(os.listdir(place))
     if not entries:
         return False
-    problems = is_own_bundle(place)
+    problems = [] if vouched else is_own_bundle(place)
     if problems:
         raise AicrError(
             CONFLICT,
             f"the output folder {target} is not empty and not an unchanged bundle: it holds "
-            f"{_some(entries)} ({_some(problems)})",
+            f"{some_of(entries, _SHOWN)} ({some_of(problems, _SHOWN)})",
             where="--output",
             hint="name a new folder, or remove this one first",
         )
     return True
-
-
-def _some(items: list[str]) -> str:
-    more = len(items) - _SHOWN
-    return ", ".join(items[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def _make_parents(folder: str, made: list[str]) -> None:
@@ -190,11 +191,6 @@ def _clean_up(scratch: str, made: list[str]) -> None:
             continue
 
 
-def _sibling(place: str) -> str:
-    # Beside the target, so that the rename stays within one file system.
-    return os.path.join(os.path.dirname(place), f".aicr-{os.urandom(6).hex()}")
-
-
 def _write_tree(root: str, files: Mapping[str, tuple[bytes, int]]) -> None:
     folders: set[str] = set()
     for path in sorted(files):
@@ -206,25 +202,13 @@ def _write_tree(root: str, files: Mapping[str, tuple[bytes, int]]) -> None:
                 folders.add(folder)
                 os.mkdir(f"{root}/{folder}")
                 os.chmod(f"{root}/{folder}", FOLDER_MODE)
-        _write_file(f"{root}/{path}", data, mode)
+        whole_files.write_new(f"{root}/{path}", data, mode)
     os.chmod(root, FOLDER_MODE)
-
-
-def _write_file(path: str, data: bytes, mode: int) -> None:
-    # Made unreadable to others first: some of these files hold secrets.
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(handle, view) :]
-        os.fchmod(handle, mode)
-    finally:
-        os.close(handle)
 
 
 def _swap(scratch: str, place: str) -> None:
     """Put *scratch* at *place*, whose folder is removed afterwards, or put back on a failure."""
-    old = _sibling(place)
+    old = whole_files.sibling(place)
     try:
         os.rename(place, old)
         os.rename(scratch, place)
@@ -268,7 +252,7 @@ def _remove_tree(path: str) -> bool:
 
 def _explained(error: OSError, target: str) -> AicrError:
     said = error.strerror or str(error)
-    if isinstance(error, _CALLERS):
+    if isinstance(error, _CALLERS) or error.errno in whole_files.BAD_NAMES:
         return invalid(
             f"the output folder {target} cannot be written: {said}",
             where="--output",

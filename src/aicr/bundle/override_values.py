@@ -95,6 +95,27 @@ def apply_typed(
     return values, changes, notes
 
 
+def secret_notes(component: str, overrides: Iterable[Override]) -> list[str]:
+    """A warning for each secret that an override puts into the bundle in clear, by its path.
+
+    Source: issue 5 ("secrets never in Git outputs").
+    """
+    notes: list[str] = []
+    for override in overrides:
+        # Not at the top: most bundles are made without --set, and every start would pay.
+        from aicr.bundle.typed_values import typed
+        from aicr.values import secrets
+
+        value = override.value if override.typed else typed(override.text)
+        notes += [
+            f"{component}:{paths.join(place)} looks like a secret and stands in clear in the bundle, "
+            "which others may read in Git or a registry; if the chart can take it from a Secret of the "
+            "cluster, name that instead"
+            for place in secrets.places(value, override.segments)
+        ]
+    return notes
+
+
 def show(value: Any) -> str:
     """A value as one line of JSON, for change lines; of a long one the beginning and the length."""
     text = _written(value)
@@ -116,17 +137,20 @@ def _written(value: Any) -> str:
 
 
 def _check_scalar(override: Override, old: Any) -> None:
+    from aicr.values import secrets
+
     place = f"{override.key}:{override.path}"
+    typed = secrets.shown(override.text, override.segments)
     if isinstance(old, (dict, list)):
         raise invalid(
-            f"{override.label}={override.text}: the value there is a {paths.type_name(old)}, which "
+            f"{override.label}={typed}: the value there is a {paths.type_name(old)}, which "
             f"a scalar cannot replace",
             where=override.flag,
             hint=f"pass JSON: --set-json '{place}={'[…]' if isinstance(old, list) else '{…}'}'",
         )
     if override.text.startswith("{") and not override.text.startswith("{{"):
         raise invalid(
-            f"{override.label}={override.text}: lists are not written as {{a,b}} here",
+            f"{override.label}={typed}: lists are not written as {{a,b}} here",
             where=override.flag,
             hint=f'pass JSON: --set-json \'{place}=["a","b"]\'',
         )
@@ -149,6 +173,14 @@ def _in_order(overrides: Iterable[Override]) -> list[Override]:
 
 
 def _line(override: Override, old: Any, new: Any) -> str:
-    before = UNSET if old is _ABSENT else show(old)
-    after = DELETED if new is _ABSENT else show(new)
+    # Not at the top: most bundles are made without --set, and every start would pay.
+    from aicr.values import secrets
+
+    def shown(value: Any, absent: str) -> str:
+        if value is _ABSENT:
+            return absent
+        safe = secrets.shown(value, override.segments)
+        return secrets.HIDDEN if safe == secrets.HIDDEN else show(safe)
+
+    before, after = shown(old, UNSET), shown(new, DELETED)
     return f"{override.component}:{override.path}: {before} → {after}"

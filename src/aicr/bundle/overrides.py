@@ -187,6 +187,9 @@ def check_conflicts(overrides: Iterable[Override]) -> None:
 
 
 def _parse(flag: str, text: str) -> Override:
+    # Not at the top: most bundles are made without these flags, and every start would pay.
+    from aicr.values import secrets
+
     form = _FORM[flag]
     key, colon, rest = text.partition(":")
     path, equals, value = rest.partition("=")
@@ -201,19 +204,21 @@ def _parse(flag: str, text: str) -> Override:
             else "the path"
         )
         raise invalid(
-            f'invalid {flag} "{text}": {missing} is missing, expected {form}',
+            f'invalid {flag} "{secrets.shown_flag(text)}": {missing} is missing, expected {form}',
             where=flag,
             hint=f"write {flag} {form}",
         )
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise invalid(f"invalid {flag} {text!r}: not UTF-8 text", where=flag) from error
+        raise invalid(
+            f"invalid {flag} {secrets.shown_flag(text)!r}: not UTF-8 text", where=flag
+        ) from error
     try:
         segments = paths.split(path)
     except AicrError as error:
         raise invalid(
-            f'invalid {flag} "{text}": the path "{path}" cannot be read',
+            f'invalid {flag} "{secrets.shown_flag(text)}": the path "{path}" cannot be read',
             where=flag,
             hint=error.hint,
         ) from error

@@ -230,7 +230,7 @@ def check_kinds(target: Target) -> None:
                     continue
                 override = target.touched_by(path)
                 raise invalid(
-                    f'component "{target.name}" holds a {paths.type_name(value)} at "{path}", which '
+                    f'component "{target.name}" holds {paths.a_type(value)} at "{path}", which '
                     f"has to be a {'map of labels' if kind is dict else 'list of tolerations'}",
                     where=override.flag if override is not None else target.name,
                     hint=f"pass JSON: --set-json '{target.name}:{path}={example}'",

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 
-from aicr.artifacts import checksums, dsse, oci, statements
+from aicr.artifacts import checksums, dsse, oci, statements, whole_files
 from aicr.artifacts.registry import Registry
 from aicr.bundle import info
 from aicr.errors import AicrError, invalid
@@ -112,19 +112,9 @@ def write_image_refs(path: str, digest: str) -> None:
     Raises:
         AicrError: INVALID_REQUEST when it cannot be written.
     """
-    place = os.path.abspath(path)
-    scratch = os.path.join(os.path.dirname(place), f".aicr-{os.urandom(6).hex()}")
     try:
-        handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            os.write(handle, f"{digest}\n".encode())
-            os.fchmod(handle, 0o600)
-        finally:
-            os.close(handle)
-        os.replace(scratch, place)
+        whole_files.replace(os.path.abspath(path), f"{digest}\n".encode(), 0o600)
     except OSError as error:
-        if os.path.lexists(scratch):
-            os.unlink(scratch)
         raise invalid(
             f"the bundle was pushed as {digest}, but {path} cannot be written: {error.strerror}",
             where="--image-refs",

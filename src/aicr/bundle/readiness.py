@@ -147,11 +147,23 @@ def gate_image(version: str, registry: str = "") -> str:
 
 
 def gate_values(options: BundleOptions) -> dict[str, Any]:
-    """The values of a gate's chart: its image, so that a mirror can be named at install time."""
-    # Not at the top: only a bundle with gates needs it.
+    """The values of a gate's chart: its image, so that a mirror can be named at install time.
+
+    Raises:
+        AicrError: INVALID_REQUEST for a registry with which no image can be named.
+    """
+    # Not at the top: only a bundle with gates needs them.
+    from aicr.contract.container import IMAGE_REGISTRY
     from aicr.contract.images import pull_policy
+    from aicr.values import references
 
     image = gate_image(options.version, options.image_registry)
+    if not references.is_reference(image):
+        raise invalid(
+            f"{options.image_registry!r} cannot be the registry of an image",
+            where=IMAGE_REGISTRY,
+            hint="write HOST[:PORT][/PATH], for example registry.example/gpu, or unset it",
+        )
     return {"image": image, "imagePullPolicy": pull_policy(image)}
 
 

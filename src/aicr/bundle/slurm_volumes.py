@@ -150,7 +150,7 @@ def _with_entry(values: Values, path: list[str | int], entry: Values) -> Values:
     listed = [] if held is None else held
     if not isinstance(listed, list):
         raise invalid(
-            f"{SLURM}:{paths.join(path)} is a {paths.type_name(held)}, and a shared volume needs a "
+            f"{SLURM}:{paths.join(path)} is {paths.a_type(held)}, and a shared volume needs a "
             f"list there",
             where=f"{SLURM}:{paths.join(path)}",
             hint="write a list",

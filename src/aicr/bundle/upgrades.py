@@ -74,7 +74,8 @@ def load_record(name: str, catalog: Catalog) -> Record | None:
 
     return upgrade_records.read(
         catalog.tree.read_text(path),
-        source=catalog.tree.label(path),
+        # Relative to the tree: it ends up in files of the bundle, which hold no path of this machine.
+        source=path,
         component=name,
         pin=str((entry.get("helm") or {}).get("defaultVersion") or ""),
     )

@@ -13,7 +13,8 @@ from typing import Any
 
 from aicr.catalog import load
 from aicr.catalog.catalog import Catalog
-from aicr.catalog.tree import EMBEDDED, DirectoryTree
+from aicr.catalog.directory_tree import DirectoryTree
+from aicr.catalog.tree import EMBEDDED
 
 _HEADER = '''\
 """Generated from recipes/ by aicr.catalog.compile; do not edit."""

@@ -10,9 +10,11 @@ from __future__ import annotations
 from aicr.catalog import decode, fields
 from aicr.catalog.catalog import Catalog
 from aicr.catalog.criteria_values import ALIASES, ANY
+from aicr.catalog.decoder import Decoder
 from aicr.catalog.dependencies import check_dependencies
+from aicr.catalog.directory_tree import DirectoryTree
 from aicr.catalog.registry import Registry, check_entries
-from aicr.catalog.tree import EMBEDDED, EXTERNAL, DirectoryTree, LayeredTree
+from aicr.catalog.tree import EMBEDDED, EXTERNAL, LayeredTree
 from aicr.constraints.evaluate import check_constraint
 from aicr.contract.documents import (
     ACCEPTED,
@@ -29,6 +31,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
+    from aicr.catalog.decoder import Path
     from aicr.catalog.tree import Tree
     from aicr.catalog.types import Constraint, Mixin, Overlay, RegistryEntry
 
@@ -92,8 +95,8 @@ def _open(tree: DirectoryTree, path: str) -> tuple[Any, read.Positions]:
         raise AicrError(error.code, f"failed to parse {path}") from error
 
 
-def _decoder(tree: DirectoryTree, value: Any, positions: Any, *, strict: bool) -> decode.Decoder:
-    return decode.Decoder(value, positions, strict=strict, require_quotes=tree.yaml_mode != "v3")
+def _decoder(tree: DirectoryTree, value: Any, positions: Any, *, strict: bool) -> Decoder:
+    return Decoder(value, positions, strict=strict, require_quotes=tree.yaml_mode != "v3")
 
 
 def _read_registry(tree: DirectoryTree, parts: Parts) -> list[RegistryEntry]:
@@ -223,7 +226,7 @@ def _lint_overlay(overlay: Overlay, positions: read.Positions) -> None:
                 _lint(found, positions, place)
 
 
-def _lint(constraints: list[Constraint], positions: read.Positions, place: decode.Path) -> None:
+def _lint(constraints: list[Constraint], positions: read.Positions, place: Path) -> None:
     """Names must address a catalogued reading, values must be expressions (recipe spec 2.2 step 7)."""
     for index, constraint in enumerate(constraints):
         try:

@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-    from aicr.catalog.decode import Decoder, Path
+    from aicr.catalog.decoder import Decoder, Path
     from aicr.catalog.types import Profile, ProfileValue
 
 IDENTIFIER: Final = r"[A-Za-z0-9._-]+"

@@ -1,8 +1,8 @@
-"""Where the catalogue's files come from: a directory, the built-in tree, or one laid over another.
+"""Where the catalogue's files come from: the built-in tree, a directory, or one laid over another.
 
 A tree answers four questions about relative paths with ``/`` (exists, text, parsed values, origin) and
-nothing else. Path safety is decided here, once: links, escapes and oversized files never get past this
-module (recipe spec 2.3).
+nothing else. What is safe to read is decided here, once: escapes, links and oversized files never get past
+`check_relative` and `read_checked` (recipe spec 2.3). The tree of a directory is in `directory_tree`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from aicr.values.merge import copy_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from typing import Any, Final, Protocol
 
     class Tree(Protocol):
@@ -51,14 +51,10 @@ MERGED: Final = "merged (embedded + external)"
 
 #: Files larger than this are refused (recipe spec 2.3), in bytes.
 MAX_FILE_BYTES: Final = 10 * 1024 * 1024
-#: Folders inside each other that are looked into.
-MAX_DEPTH: Final = 32
 
-#: ``stat``'s S_IFMT, S_IFREG, S_IFDIR and S_IFLNK.
-_FORMAT_BITS: Final = 0o170000
-_REGULAR: Final = 0o100000
-_FOLDER: Final = 0o040000
-_LINK: Final = 0o120000
+#: ``stat``'s S_IFMT and S_IFREG.
+FORMAT_BITS: Final = 0o170000
+REGULAR: Final = 0o100000
 #: Where the texts lie that every recipe needs: health checks.
 _CHECKS: Final = "checks/"
 
@@ -78,152 +74,6 @@ def check_relative(path: str) -> None:
             f"path traversal or non-local path detected: {path!r}",
             hint="name a file inside the catalogue, for example components/NAME/values.yaml",
         )
-
-
-def walk(root: str, unusable: Callable[[str, str, str], None], *, below: str = "") -> Iterator[str]:
-    """The relative paths of the files below *root* that can be part of a tree, folder by folder.
-
-    Links are not followed, and the folder ``.git`` is not looked into (recipe spec 2.3).
-
-    Args:
-        root: the directory.
-        unusable: told path, reason and hint of each entry that is left out; may raise.
-        below: the folder to begin with, relative to *root*.
-
-    Raises:
-        AicrError: INVALID_REQUEST for a folder that cannot be listed; what *unusable* raises.
-    """
-    folder = os.path.join(root, below) if below else root
-    try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    except OSError as error:
-        raise _unlisted(folder, error) from error
-    for entry in entries:
-        path = f"{below}/{entry.name}" if below else entry.name
-        try:
-            # Where a folder may be listed and not entered, this is what fails.
-            status = entry.stat(follow_symlinks=False)
-        except OSError as error:
-            raise _unlisted(os.path.join(folder, entry.name), error) from error
-        form, size = status.st_mode & _FORMAT_BITS, status.st_size
-        if form == _LINK:
-            unusable(
-                path, f"symlinks not allowed: {path}", "replace the link by a copy of its target"
-            )
-        elif form == _FOLDER:
-            if path.count("/") >= MAX_DEPTH:
-                unusable(
-                    path,
-                    f"folders nested more than {MAX_DEPTH} deep: {path}",
-                    "nothing of a catalogue lies so far down; remove the folder",
-                )
-            elif entry.name != ".git":
-                yield from walk(root, unusable, below=path)
-        elif form != _REGULAR:
-            unusable(path, f"not a regular file: {path}", "remove it from the data directory")
-        elif size > MAX_FILE_BYTES:
-            unusable(
-                path,
-                f"file too large ({size} bytes, max {MAX_FILE_BYTES}): {path}",
-                "keep large files outside the data directory",
-            )
-        else:
-            yield path
-
-
-def _unlisted(place: str, error: OSError) -> AicrError:
-    return invalid(
-        f"cannot list {place}: {error.strerror}",
-        hint=f"folders must be readable and enterable for you; look with: ls -ld {place}",
-    )
-
-
-def _is_absent(path: str) -> bool:
-    """Whether there is surely no such file; one that may not be looked at is for ``walk`` to refuse."""
-    try:
-        os.stat(path)
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
-    return False
-
-
-def _refuse(path: str, message: str, hint: str) -> None:
-    del path
-    raise invalid(message, hint=hint)
-
-
-class DirectoryTree:
-    """The files under one directory, listed and checked once.
-
-    Args:
-        root: the directory.
-        origin: label of its files, ``embedded`` or ``external``.
-        yaml_mode: how values files are read, ``helm`` or ``v3``.
-
-    Raises:
-        AicrError: NOT_FOUND or INVALID_REQUEST as recipe spec 2.3 says.
-    """
-
-    def __init__(self, root: str, *, origin: str = EXTERNAL, yaml_mode: str = "helm") -> None:
-        self.root = root
-        self.yaml_mode = yaml_mode
-        self._origin = origin
-        if not os.path.lexists(root):
-            raise not_found(
-                f"external data directory not found: {root}",
-                hint="create it with a registry.yaml (components: [] is enough), or correct --data",
-            )
-        if not os.path.isdir(root):
-            raise invalid(
-                f"external data path is not a directory: {root}",
-                hint="name the folder that holds registry.yaml",
-            )
-        if _is_absent(os.path.join(root, "registry.yaml")):
-            raise invalid(
-                f"registry.yaml is required in external data directory: {root}",
-                hint="a stub is enough: kind: ComponentRegistry, apiVersion: aicr.run/v1beta1, "
-                "components: []",
-            )
-        try:
-            self._paths = sorted(walk(root, _refuse))
-        except AicrError as error:
-            raise invalid(f"external directory validation failed: {root}") from error
-        self._known = frozenset(self._paths)
-
-    def paths(self) -> list[str]:
-        """All files, sorted."""
-        return self._paths
-
-    def exists(self, path: str) -> bool:
-        """Whether a file is there."""
-        return path in self._known
-
-    def read_text(self, path: str) -> str:
-        """The text of a file.
-
-        Raises:
-            AicrError: NOT_FOUND, or INVALID_REQUEST for an escaping path, a link, a file that grew
-                over the limit, or bytes that are not UTF-8.
-        """
-        check_relative(path)
-        if path not in self._known:
-            raise not_found(f"file not found in the data directory: {path}", where=self.root)
-        full = os.path.join(self.root, path)
-        return read_checked(full, path)
-
-    def values(self, path: str) -> dict[str, Any]:
-        """A values file as a map."""
-        return parse_values(self.read_text(path), self.place(path), self.yaml_mode)
-
-    def label(self, path: str) -> str:
-        """The origin of a path."""
-        return self._origin
-
-    def place(self, path: str) -> str:
-        """The path to print."""
-        return os.path.join(self.root, path)
 
 
 class LayeredTree:
@@ -368,11 +218,14 @@ def read_checked(full: str, path: str) -> str:
         ) from error
     try:
         status = os.fstat(handle)
-        if status.st_mode & _FORMAT_BITS != _REGULAR:
-            raise invalid(f"not a regular file: {path}")
+        if status.st_mode & FORMAT_BITS != REGULAR:
+            raise invalid(f"not a regular file: {path}", hint=f"look with: ls -l {full}")
         size = status.st_size
         if size > MAX_FILE_BYTES:
-            raise invalid(f"file too large ({size} bytes, max {MAX_FILE_BYTES}): {path}")
+            raise invalid(
+                f"file too large ({size} bytes, max {MAX_FILE_BYTES}): {path}",
+                hint="keep large files outside the data directory",
+            )
         chunks = []
         while chunk := os.read(handle, 1 << 20):
             chunks.append(chunk)
@@ -405,5 +258,9 @@ def parse_values(text: str, source: str, mode: str) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise invalid("a values file must be a map", where=source)
+        raise invalid(
+            "a values file must be a map",
+            where=source,
+            hint="write keys with values, as in the values.yaml of the chart",
+        )
     return value

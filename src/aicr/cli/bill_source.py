@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from aicr.errors import AicrError, invalid
+from aicr.errors import AicrError, invalid, some_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,11 @@ def is_named(arguments: argparse.Namespace) -> bool:
     if arguments.directory is not None:
         for flag, given in (("--set", arguments.set), ("--data", arguments.data)):
             if given:
-                raise invalid(f"{flag} does not change a finished bundle", where=flag)
+                raise invalid(
+                    f"{flag} does not change a finished bundle",
+                    where=flag,
+                    hint="drop it, or name a recipe with --recipe instead of the bundle",
+                )
     return arguments.directory is not None or arguments.recipe is not None
 
 
@@ -97,8 +101,7 @@ def read_bundle(directory: str, console: Console) -> dict[str, bytes]:
 
     problems = checksums.verify_tree(directory)
     if problems:
-        more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
-        console.warn(f"the bundle is not as it was made: {problems[0]}{more}")
+        console.warn(f"the bundle is not as it was made: {some_of(problems, 1)}")
     files: dict[str, bytes] = {}
     for folder, _, names in os.walk(directory, onerror=_unreadable):
         for name in sorted(names):

@@ -105,7 +105,11 @@ def _format(arguments: argparse.Namespace) -> str:
         )
     if arguments.check is not None and (arguments.output or arguments.format):
         flag = "--output" if arguments.output else "--format"
-        raise invalid(f"--check compares and writes nothing, so {flag} has no use", where=flag)
+        raise invalid(
+            f"--check compares and writes nothing, so {flag} has no use",
+            where=flag,
+            hint="drop one of the two",
+        )
     if arguments.full and arguments.check is None:
         raise invalid("--full is for --check", where="--full", hint="name the page with --check")
     if arguments.validate and chosen != "cyclonedx":
@@ -132,21 +136,24 @@ def _page(arguments: argparse.Namespace, bill: Bom) -> str:
     before = None
     if arguments.output and arguments.output != "-" and os.path.isfile(arguments.output):
         before = read_input(arguments.output, what="page")
-    return bom_page.page(bill, title=f"Container images of the {bill.subject}", before=before)
+    title = f"Container images of the {bill.subject}"
+    return bom_page.page(bill, title=title, before=before, source=arguments.output or "")
 
 
 def _check(arguments: argparse.Namespace, bill: Bom, console: Console) -> int:
     from aicr.bundle import bom_page
     from aicr.cli.sources import read_input
 
-    found = bom_page.stale(read_input(arguments.check, what="page"), bill, full=arguments.full)
+    text = read_input(arguments.check, what="page")
+    found = bom_page.stale(text, bill, full=arguments.full, source=arguments.check)
     for line in found[:_SHOWN]:
         console.write(f"{line}\n")
     if len(found) > _SHOWN:
         console.write(f"and {len(found) - _SHOWN} more\n")
     if found:
         console.say(
-            f"{arguments.check} is out of date; write it with: aicr bom --format markdown -o"
+            f"{arguments.check} is out of date; write it with: aicr bom --format markdown "
+            f"-o {arguments.check}"
         )
         return FOUND
     console.say(f"{arguments.check} is current")

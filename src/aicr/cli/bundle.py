@@ -176,6 +176,13 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
         )
     if arguments.output is None:
         raise invalid("flag --output is required", hint="name the folder to create: -o bundle")
+    if "://" in arguments.output and not arguments.output.startswith("oci://"):
+        # As a folder it would be made, and the command would seem to have sent the bundle there.
+        raise invalid(
+            f"{arguments.output} is an address that no bundle can be written to",
+            where="--output",
+            hint="name a folder, or oci://HOST/REPOSITORY[:TAG]",
+        )
     publication = None
     if registries.asks_to_publish(arguments):
         from aicr.cli.bundle_publish import Publication
@@ -185,6 +192,11 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
     from aicr.recipe.document import load_recipe
 
     catalog = load_catalog(arguments, console)
+    if arguments.data:
+        output = publication.folder if publication else arguments.output
+        _check_apart("output folder", output, arguments.data, "--output")
+        if arguments.signing_key:
+            _check_apart("key", arguments.signing_key, arguments.data, "--signing-key")
     text = read_input(arguments.recipe, what="recipe file", kubeconfig=arguments.kubeconfig or "")
     recipe = load_recipe(text, arguments.recipe, catalog)
     for warning in recipe.warnings:
@@ -203,6 +215,18 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
         folder = publication.finish(bundle)
     _report(bundle, folder, console, debug=arguments.debug)
     return 0
+
+
+def _check_apart(what: str, path: str, data: str, flag: str) -> None:
+    """Refuse what must not become part of a bundle: another bundle, and the key that signs it."""
+    inside = os.path.join(os.path.realpath(data), "")
+    if os.path.join(os.path.realpath(path), "").startswith(inside):
+        raise invalid(
+            f"the {what} {path} lies in the data directory {data}, whose files become part of the "
+            f"bundle",
+            where=flag,
+            hint="choose a place outside of it",
+        )
 
 
 def _read_value_file(path: str) -> str:
@@ -243,6 +267,8 @@ def _options(arguments: argparse.Namespace, publication: Publication | None) -> 
         dra_eviction_node_label=given(arguments.dra_eviction_node_label),
         image_registry=os.environ.get("AICR_VALIDATOR_IMAGE_REGISTRY", ""),
         oci_reference=str(publication.address or "") if publication is not None else "",
+        oci_plain_http=bool(arguments.plain_http),
+        oci_insecure_tls=bool(arguments.insecure_tls),
         **_special(arguments),
     )
 

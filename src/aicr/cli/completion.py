@@ -24,6 +24,7 @@ examples:
   source <(aicr completion bash)
   aicr completion zsh > ~/.zfunc/_aicr
   aicr completion fish > ~/.config/fish/completions/aicr.fish
+  aicr completion tcsh > ~/.aicr.tcsh && source ~/.aicr.tcsh
 """
 
 

@@ -106,7 +106,8 @@ class Console:
         lines += [f"  because: {_shown(cause.message)}" for cause in chain[1:]]
         places = _places(chain)
         if places:
-            lines.append(f"  where: {_shown(', '.join(places))}")
+            # A name may hold a line break, and what follows it would pass for a line of ours.
+            lines.append(f"  where: {_shown(', '.join(places))}".replace("\n", "\\n"))
         hints = [link.hint for link in chain if link.hint]
         if hints:
             lines.append(f"  next: {_shown(hints[-1])}")

@@ -217,7 +217,7 @@ def words_of(arguments: argparse.Namespace, catalog: Catalog, strict: bool) -> d
 
 
 def _from_file(source: str, catalog: Catalog, strict: bool, console: Console) -> dict[str, Any]:
-    from aicr.catalog.decode import Decoder
+    from aicr.catalog.decoder import Decoder
     from aicr.contract.documents import check_header
     from aicr.yamlio import jsontext, read
 

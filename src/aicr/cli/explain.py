@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from aicr.bundle.options import BundleOptions
     from aicr.cli.console import Console
+    from aicr.recipe.explain_types import Explanation
 
 FORMATS: Final = ("text", "json")
 
@@ -88,6 +89,7 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
     explanation = explain(recipe, selector, extend=layers)
     if "configured" in arguments:
         arguments.configured.relocate(explanation)
+    _hide_secrets(explanation)
     if chosen == "json":
         console.write(render(explanation, "json"))
     else:
@@ -96,6 +98,22 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
         out = console.out
         console.write(draw(explanation, colour=wants_colour(out), width=width_of(out)))
     return 0
+
+
+def _hide_secrets(explanation: Explanation) -> None:
+    """Where a secret comes from is the question; what it is, stays in the files."""
+    from aicr.values import paths, secrets
+
+    for item in explanation.get("items", []):
+        # Selectors of anything else need not be paths, and name no values of charts.
+        if not item["selector"].partition(".")[2].partition(".")[2].startswith("values."):
+            continue
+        segments = paths.split(item["selector"])
+        if "value" in item:
+            item["value"] = secrets.shown(item["value"], segments)
+        for step in item["steps"]:
+            if "value" in step:
+                step["value"] = secrets.shown(step["value"], segments)
 
 
 def _options(arguments: argparse.Namespace) -> BundleOptions:

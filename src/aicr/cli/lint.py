@@ -104,7 +104,11 @@ def _directory(arguments: argparse.Namespace) -> str:
     if len(given) > 1:
         raise invalid("the directory is named twice", where="--data", hint="drop --data")
     if given and not given[0].strip():
-        raise invalid("the name of the directory is empty", where="DIR")
+        raise invalid(
+            "the name of the directory is empty",
+            where="DIR",
+            hint="name the directory with registry.yaml, or nothing for the built-in catalogue",
+        )
     return given[0] if given else ""
 
 

@@ -99,8 +99,7 @@ def main(argv: Sequence[str], console: Console | None = None) -> int:
     """Run one command line and return the exit status."""
     console = console or Console.standard()
     try:
-        status = _dispatch(_checked(argv), console)
-        console.flush()
+        status = _answer(argv, console)
     except AicrError as error:
         console.error(error)
         status = error.exit_status
@@ -115,11 +114,25 @@ def main(argv: Sequence[str], console: Console | None = None) -> int:
         )
         status = 130
     except Exception as error:
-        console.error(_as_bug(error))
-        status = 8
+        explained = _without_folder(error) or _as_bug(error)
+        console.error(explained)
+        status = explained.exit_status
     else:
         return status
     _close(console)
+    return status
+
+
+def _answer(argv: Sequence[str], console: Console) -> int:
+    """The status of the command; what it printed, help as well, is out when it is 0."""
+    try:
+        status = _dispatch(_checked(argv), console)
+    except SystemExit as end:
+        # argparse ends this way after --help; a signal asks for another status.
+        if end.code != 0:
+            raise
+        status = 0
+    console.flush()
     return status
 
 
@@ -192,6 +205,22 @@ def _way_to(name: str) -> str:
         return "name a command first, for example: aicr recipe --service eks; see aicr --help"
     near = nearest(name, list(COMMANDS))
     return f"did you mean {near}?" if near else f"commands: {', '.join(COMMANDS)}"
+
+
+def _without_folder(error: Exception) -> AicrError | None:
+    """The error for a current folder that was removed, which makes every relative path fail."""
+    import os
+
+    if not isinstance(error, FileNotFoundError):
+        return None
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return invalid(
+            "the current folder has been removed, so no relative path leads anywhere",
+            hint="change to another folder and run it again",
+        )
+    return None
 
 
 def _as_bug(error: Exception) -> AicrError:

@@ -10,7 +10,7 @@ import os
 
 from aicr.cli.arguments import Parser
 from aicr.cli.sources import read_input, replace_file
-from aicr.errors import AicrError, invalid, not_found
+from aicr.errors import AicrError, invalid, not_found, some_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,8 +108,7 @@ def _tell_old_names(files: list[_File], console: Console) -> None:
         for name, where in file.migration.old_names:
             places.setdefault(name, []).append(where)
     for name, found in sorted(places.items()):
-        more = f" and {len(found) - _PLACES} more" if len(found) > _PLACES else ""
-        console.say(f"note: {about(name)}: {', '.join(found[:_PLACES])}{more}")
+        console.say(f"note: {about(name)}: {some_of(found, _PLACES)}")
 
 
 def _show(file: _File, arguments: argparse.Namespace, console: Console) -> None:

@@ -69,20 +69,26 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
     connector = Connector(path, lambda event, authorization: came.put((event, authorization)))
     connector.start()
     console.say(f"listening on {connector.path}; Ctrl-C ends")
-    seen = 0
+    seen = status = 0
     try:
         while count is None or seen < count:
-            event, authorization = came.get()
-            console.write(show(event, authorization, chosen))
-            console.flush()
+            event = came.get()
             seen += 1
+            console.write(show(*event, chosen))
+            console.flush()
     except KeyboardInterrupt:
         # The ordinary end, so not an error that the caller would report as one.
-        console.say(f"ended after {seen} event{'' if seen == 1 else 's'}")
-        return 130
+        status = 130
     finally:
         connector.stop()
-    return 0
+        # Whoever sent an event was told that it arrived, so it is shown before we go.
+        while (count is None or seen < count) and not came.empty():
+            seen += 1
+            console.write(show(*came.get(), chosen))
+            console.flush()
+    if status:
+        console.say(f"ended after {seen} event{'' if seen == 1 else 's'}")
+    return status
 
 
 def show(event: dict[str, Any], authorization: str, chosen: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aicr.cli.arguments import Parser, Switch
 from aicr.cli.formats import check_format, render
-from aicr.errors import invalid
+from aicr.errors import invalid, some_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,7 +91,6 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
 def draw(rows: Sequence[dict[str, Any]]) -> str:
     """Gangs for people: a table of gangs, then the members of each."""
     from aicr.diff.text import grid
-    from aicr.preflight.gang.report import shown
 
     if not rows:
         return ""
@@ -103,8 +102,8 @@ def draw(rows: Sequence[dict[str, Any]]) -> str:
             row["state"],
             str(row["generation"]),
             f"{len(row['members'])}/{row['expected'] or '?'}",
-            shown(row["missing"], 3),
-            shown(row["late"], 3),
+            some_of(row["missing"], 3),
+            some_of(row["late"], 3),
             row.get("master", ""),
         )
         for row in rows

@@ -60,7 +60,11 @@ def read_case(arguments: argparse.Namespace, console: Console) -> Case:
     if arguments.file is None:
         raise invalid("flag --file is required", hint="name a file with a pod, or -")
     if arguments.file == "-" and arguments.settings == "-":
-        raise invalid("only one of the two can be standard input", where="--config")
+        raise invalid(
+            "only one of the two can be standard input",
+            where="--config",
+            hint="name a file for the other",
+        )
     from aicr.cli.sources import read_input
     from aicr.preflight.admission.prepared import prepare
     from aicr.preflight.config import load

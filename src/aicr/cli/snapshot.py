@@ -141,7 +141,11 @@ def execute(arguments: argparse.Namespace, console: Console) -> int:
     """Take the snapshot, say what it lacks, write it."""
     chosen = check_format(arguments.format)
     if arguments.template is not None and arguments.format is not None:
-        raise invalid("--template and --format exclude each other", where="--template")
+        raise invalid(
+            "--template and --format exclude each other",
+            where="--template",
+            hint="drop one of the two",
+        )
     by_agent = _wants_agent(arguments, console)
     provider = _provider(arguments)
     import asyncio

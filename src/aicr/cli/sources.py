@@ -27,6 +27,7 @@ MAX_DOCUMENT_BYTES: Final = {
     "recipe file": 16 << 20,
     "values file": 16 << 20,
 }
+_OUTPUT_MODE: Final = 0o644
 #: Documents that may be in a ConfigMap, and the key that they have there.
 IN_CONFIG_MAPS: Final = {"recipe file": "recipe.yaml", "snapshot file": "snapshot.yaml"}
 
@@ -92,7 +93,11 @@ def _read_file(path: str, what: str) -> bytes:
     except FileNotFoundError:
         raise not_found(f"{what} not found: {path}", hint=_beside(path)) from None
     except IsADirectoryError:
-        raise invalid(f"{what} {path} is a folder", hint="name the file in it") from None
+        meant = os.path.join(path, IN_CONFIG_MAPS.get(what, ""))
+        raise invalid(
+            f"{what} {path} is a folder",
+            hint="name the file in it" + (f": {meant}" if os.path.isfile(meant) else ""),
+        ) from None
     except PermissionError:
         raise invalid(
             f"cannot read {what} {path}: permission denied", hint=f"look with: ls -l {path}"
@@ -119,13 +124,20 @@ def _beside(path: str) -> str:
 def _fetch(address: str, what: str) -> bytes:
     import http.client
     import urllib.error
-    import urllib.request
 
+    from aicr.artifacts import proxied
     from aicr.artifacts.times import NetworkTimes
+    from aicr.values import proxy
 
+    shown = proxy.shown(address)
+    if shown != address:
+        raise invalid(
+            f"{what} {shown}: the address is given with a user name or password, which is not sent",
+            hint="fetch the file with a tool that logs in, and name the file",
+        )
     seconds = NetworkTimes().document
     try:
-        with urllib.request.urlopen(address, timeout=seconds) as answer:
+        with proxied.opener(os.environ).open(address, timeout=seconds) as answer:
             content: bytes = answer.read(_limit(what) + 1)
             return content
     except urllib.error.HTTPError as error:
@@ -133,6 +145,12 @@ def _fetch(address: str, what: str) -> bytes:
             if error.code == 404:
                 raise not_found(
                     f"{what} not found: {address}", hint="open the address in a browser"
+                ) from None
+            if error.code == 407:
+                raise AicrError(
+                    SERVICE_UNAVAILABLE,
+                    f"{what} {address}: the proxy asks for a log-in",
+                    hint="put it into HTTP_PROXY: http://USER:PASSWORD@HOST:PORT",
                 ) from None
             raise AicrError(
                 SERVICE_UNAVAILABLE,
@@ -148,7 +166,7 @@ def _fetch(address: str, what: str) -> bytes:
         raise AicrError(
             SERVICE_UNAVAILABLE,
             f"{what} {address}: {reason}",
-            hint="check the address and the network, or save the file and name it",
+            hint="check the address, the network and HTTPS_PROXY, or save the file and name it",
         ) from None
 
 
@@ -174,16 +192,28 @@ def write_output(
         raise invalid("the name of the output file is blank", where="--output", hint="name a file")
     place = os.path.realpath(target)
     folder = os.path.dirname(place)
+    if os.path.islink(place):
+        # What is left of a chain of links is a link only where the chain never ends.
+        raise invalid(
+            f"{target} is a link that leads to itself", where="--output", hint="remove the link"
+        )
     if os.path.isdir(place):
         raise invalid(f"{target} is a folder", where="--output", hint="name a file in it")
     if not os.path.isdir(folder) and not os.path.exists(target):
         hint = "a file is in the way" if os.path.exists(folder) else f"create it: mkdir -p {folder}"
         raise invalid(f"the folder {folder} does not exist", where="--output", hint=hint)
+    from aicr.artifacts import whole_files
+
+    data = text.encode("utf-8")
     try:
         if os.path.exists(target) and not os.path.isfile(target):
-            _write_bytes(os.open(target, os.O_WRONLY), text)
+            handle = os.open(target, os.O_WRONLY)
+            try:
+                whole_files.write_all(handle, data)
+            finally:
+                os.close(handle)
         else:
-            _replace(place, text)
+            whole_files.replace(place, data, _OUTPUT_MODE)
     except PermissionError as error:
         raise invalid(
             f"cannot write {target}: {error.strerror}",
@@ -191,6 +221,12 @@ def write_output(
             hint="choose a folder that you may write to",
         ) from None
     except OSError as error:
+        if error.errno in whole_files.BAD_NAMES:
+            raise invalid(
+                f"cannot write {target}: {error.strerror}",
+                where="--output",
+                hint="choose another name",
+            ) from None
         raise AicrError(
             INTERNAL,
             f"cannot write {target}: {error.strerror}",
@@ -251,9 +287,12 @@ def replace_file(path: str, text: str) -> None:
     Raises:
         AicrError: INVALID_REQUEST when the place cannot be written, INTERNAL when the disk fails.
     """
+    from aicr.artifacts import whole_files
+
     try:
         place = os.path.realpath(path)
-        _replace(place, text, os.stat(place).st_mode & 0o7777)
+        mode = os.stat(place).st_mode & 0o7777
+        whole_files.replace(place, text.encode("utf-8"), mode)
     except PermissionError as error:
         raise invalid(
             f"cannot write {path}: {error.strerror}",
@@ -267,32 +306,3 @@ def replace_file(path: str, text: str) -> None:
             where=path,
             hint="the file is as it was; make room",
         ) from None
-
-
-def _replace(place: str, text: str, mode: int = 0o644) -> None:
-    temporary = os.path.join(os.path.dirname(place), f".aicr-{os.urandom(6).hex()}")
-    try:
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        _write_bytes(handle, text, mode=mode)
-        os.replace(temporary, place)
-    except BaseException:
-        _remove(temporary)
-        raise
-
-
-def _write_bytes(handle: int, text: str, mode: int | None = None) -> None:
-    try:
-        view = memoryview(text.encode("utf-8"))
-        while view:
-            view = view[os.write(handle, view) :]
-        if mode is not None:
-            os.fchmod(handle, mode)
-    finally:
-        os.close(handle)
-
-
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        pass

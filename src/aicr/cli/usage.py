@@ -45,7 +45,10 @@ class _Once(argparse.Action):
         """Store the value, or refuse the second one."""
         seen = namespace.__dict__.setdefault("_given", set())
         if self.dest in seen:
-            raise invalid(f"flag {self.option_strings[0]} can only be specified once")
+            flag = self.option_strings[0]
+            raise invalid(
+                f"flag {flag} can only be specified once", where=flag, hint="keep one of the two"
+            )
         seen.add(self.dest)
         setattr(namespace, self.dest, values)
 

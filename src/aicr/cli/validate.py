@@ -160,8 +160,15 @@ def _order(
         parallel=options.parallel,
     )
     check_names(order, Live(console))
-    if options.emit_attestation and not arguments.allow_mutable_validator_tags:
-        images.refuse_mutable([entry.image for entry in inputs.catalog.entries])
+    if options.emit_attestation:
+        used = [entry.image for entry in inputs.catalog.entries]
+        if not arguments.allow_mutable_validator_tags:
+            images.refuse_mutable(used, inputs.setting.tag)
+        elif moving := images.mutable(used):
+            console.warn(
+                "this evidence is to be thrown away: it names images by tags that may move "
+                f"({', '.join(moving)})"
+            )
     for phase in options.phases or ():
         if not is_configured(document, phase):
             console.warn(f"the recipe says nothing about phase {phase}")

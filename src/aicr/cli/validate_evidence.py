@@ -148,7 +148,11 @@ def _request(options: Options, inputs: Inputs, found: Sequence[PhaseResult]) -> 
     import os
 
     if inputs.snapshot is None:
-        raise invalid("evidence needs a snapshot", where="--emit-attestation")
+        raise invalid(
+            "evidence needs a snapshot",
+            where="--emit-attestation",
+            hint="name one with --snapshot; aicr snapshot takes one",
+        )
     arguments = options.arguments
     return {
         "out": options.emit_attestation,

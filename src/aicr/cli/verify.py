@@ -80,10 +80,17 @@ def parser() -> Parser:
 def execute(arguments: argparse.Namespace, console: Console) -> int:
     """Judge the bundle, print the report, and say by the status whether it is good enough."""
     from aicr.artifacts.trust import judge
+    from aicr.values.proxy import shown
 
     chosen = check_format(arguments.format or None, FORMATS)
     if not arguments.directory:
         raise invalid("name the bundle to verify", where="DIR", hint="aicr verify ./bundle")
+    if arguments.directory.startswith("oci://"):
+        raise invalid(
+            "a bundle in a registry is not verified there",
+            where="DIR",
+            hint=f"fetch it first: aicr pull {shown(arguments.directory)} -o bundle && aicr verify bundle",
+        )
     report = judge(arguments.directory, _policy(arguments))
     if chosen == "json":
         console.write(render(report.document(), "json"))

@@ -60,10 +60,19 @@ class Run:
     made: list[tuple[str, str, str, str]] = field(default_factory=list)
 
     async def create(self, document: Document) -> Document:
-        """Create an object of this run and remember it."""
-        created = await self.cluster.create(document)
-        self.remember(created, document["kind"])
-        return created
+        """Create an object of this run and remember it, also when the run is interrupted meanwhile."""
+        making = asyncio.ensure_future(self.cluster.create(document))
+        try:
+            return await asyncio.shield(making)
+        except asyncio.CancelledError:
+            # The server may have made it by now; only its answer says what has to be removed.
+            await asyncio.wait({making}, timeout=self.options.times.cleanup)
+            raise
+        finally:
+            if not making.done():
+                making.cancel()
+            elif not making.cancelled() and making.exception() is None:
+                self.remember(making.result(), document["kind"])
 
     def remember(self, document: Document, kind: str) -> None:
         """Note an object for removal: kind, namespace, name and UID."""

@@ -33,6 +33,7 @@ from aicr.kube.discovery import Catalogue, group_of
 from aicr.kube.kinds import Resource
 from aicr.kube.projection import Part
 from aicr.kube.reader import Reader
+from aicr.values import references
 
 #: Variables that may hold the node's name; the first that is not empty counts.
 NODE_VARIABLES: Final = ("NODE_NAME", "KUBERNETES_NODE_NAME", "HOSTNAME")
@@ -171,9 +172,8 @@ def node_readings(node: Mapping[str, Any]) -> dict[str, Scalar]:
 
 def image_of(reference: str) -> tuple[str, str]:
     """Name and tag of an image reference: the name after the last slash, without a digest."""
-    name = reference.partition("@")[0].rpartition("/")[2]
-    name, colon, tag = name.rpartition(":") if ":" in name else (name, "", "")
-    return name, tag if colon else "latest"
+    name, tag = references.last_segment(reference)
+    return name, "latest" if tag is None else tag
 
 
 def image_readings(pods: Iterable[ImagePod]) -> dict[str, Scalar]:

@@ -36,6 +36,13 @@ _NO_SECRETS: Final = (
     "COSIGN_IDENTITY_TOKEN"
 )
 
+#: What to write where a value of another type stands.
+_FORMS: Final = {
+    list: 'write entries that start with "- " below it, or leave it out',
+    dict: "write keys with values below it, or leave it out",
+    bool: "write true or false, without quotes",
+}
+
 
 class Config:
     """A checked AICRConfig.
@@ -106,7 +113,11 @@ class _Walk:
             for index, item in enumerate(value):
                 if item is None:
                     place = self.positions.where((*path, index))
-                    raise invalid(f"{dotted((*path, index))} is empty", where=place)
+                    raise invalid(
+                        f"{dotted((*path, index))} is empty",
+                        where=place,
+                        hint="write a value behind the dash, or remove the line",
+                    )
                 self.check(item, get_args(kind)[0], (*path, index))
         elif get_origin(kind) is dict:
             self.expect(value, dict, "a map", path)
@@ -139,6 +150,7 @@ class _Walk:
             raise invalid(
                 f"{dotted(path) or KIND} must be {words}, found {type_name(value)}",
                 where=self.positions.where(path),
+                hint=_FORMS[kind],
             )
 
     def number(self, value: Any, path: Path) -> None:
@@ -148,6 +160,7 @@ class _Walk:
             raise invalid(
                 f"{dotted(path)} must be a whole number, 0 or more, found {shown}",
                 where=self.positions.where(path),
+                hint="write it in digits, without quotes",
             )
 
     def text(self, value: Any, path: Path) -> str:
@@ -159,7 +172,7 @@ class _Walk:
             raise invalid(
                 f'{dotted(path)}: "{value}" is not one of {", ".join(words)}',
                 where=self.positions.where(path),
-                hint=f'did you mean "{near}"?' if near else "",
+                hint=f'did you mean "{near}"?' if near else "write one of these",
             )
 
     def duration(self, value: str, path: Path) -> None:

@@ -72,7 +72,7 @@ def check_header(document: Any, kind: str, *, source: str, where: str = "") -> s
     place = where or source
     if not isinstance(document, dict):
         raise invalid(
-            f"expected a {kind} document, found {type_name(document)}",
+            f"expected {_a(kind)} document, found {type_name(document)}",
             where=place,
             hint=f"start the document with: kind: {kind}, apiVersion: {ACCEPTED[kind][0]}",
         )
@@ -100,6 +100,10 @@ def check_header(document: Any, kind: str, *, source: str, where: str = "") -> s
             hint=f"write apiVersion: {accepted[0]}",
         )
     return ""
+
+
+def _a(kind: str) -> str:
+    return f"an {kind}" if kind.startswith("A") else f"a {kind}"
 
 
 def type_name(value: object) -> str:

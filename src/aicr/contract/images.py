@@ -13,6 +13,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from aicr.values import references
+
 NEVER: Final = "Never"
 ALWAYS: Final = "Always"
 IF_NOT_PRESENT: Final = "IfNotPresent"
@@ -73,8 +75,7 @@ def _with_registry(image: str, registry: str) -> str:
 
 def tag_of(image: str) -> str:
     """The tag of a reference, "" if it has none: a colon before the last slash is a port."""
-    name = image.partition("@")[0].rpartition("/")[2]
-    return name.partition(":")[2]
+    return references.last_segment(image)[1] or ""
 
 
 def pull_policy(image: str, tag_override: str = "") -> str:

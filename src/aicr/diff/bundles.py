@@ -132,20 +132,22 @@ class _Release:
 
     Attributes:
         files: what lies in its folder, by path in it.
+        folder: that folder's path in the bundle.
         values: what its chart is given when the bundle is made.
         manifest: path of the deployer's own object in the folder, or "".
     """
 
-    __slots__ = ("files", "manifest", "values")
+    __slots__ = ("files", "folder", "manifest", "values")
 
     def __init__(self, files: Files, release: dict[str, Any]) -> None:
-        self.files = _below(files, release["path"])
+        self.folder: str = release["path"]
+        self.files = _below(files, self.folder)
         place = str(release.get("manifest") or "")
-        self.manifest = place.removeprefix(f"{release['path']}/")
+        self.manifest = place.removeprefix(f"{self.folder}/")
         inline = self._inline()
         if inline is None:
             held = self.files.get("values.yaml")
-            inline = {} if held is None else _values(held)
+            inline = {} if held is None else _values(held, f"{self.folder}/values.yaml")
         self.values = inline
 
     def _inline(self) -> Any:
@@ -202,9 +204,11 @@ def _folder(
     ]
     before, after = left.files, right.files
     if _DEFERRED in before and _DEFERRED in after:
+        one = _values(before[_DEFERRED], f"{left.folder}/{_DEFERRED}")
+        other = _values(after[_DEFERRED], f"{right.folder}/{_DEFERRED}")
         changes += [
             _changed("values", name, f"{path} ({_DEFERRED})", a, b)
-            for path, a, b in trees.compare(_values(before[_DEFERRED]), _values(after[_DEFERRED]))
+            for path, a, b in trees.compare(one, other)
         ]
     if not whole:
         before, after = _shared(before), _shared(after)
@@ -233,8 +237,8 @@ def _shared(files: dict[str, bytes]) -> dict[str, bytes]:
     return {path: data for path, data in files.items() if path.startswith(_SHARED)}
 
 
-def _values(data: bytes) -> Any:
-    return read_fast(data.decode("utf-8", "replace"), source="values.yaml") or {}
+def _values(data: bytes, source: str) -> Any:
+    return read_fast(data.decode("utf-8", "replace"), source=source) or {}
 
 
 class _Objects:

@@ -22,11 +22,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from aicr.errors import AicrError, invalid, nearest
-from aicr.kube import entries, extras, impersonation, proxy
-from aicr.kube.credentials import Beside, Credentials, Files, Fixed, Login, basic, bearer
+from aicr.kube import entries, extras, impersonation
+from aicr.kube.credentials import Beside, Credentials, Files, Fixed, Login, bearer
 from aicr.kube.exec_plugin import ExecPlugin, data_of, read_spec
 from aicr.kube.timeouts import Timeouts
 from aicr.kube.tls import Tls
+from aicr.values import proxy
+from aicr.values.basic_login import basic
 
 SERVICE_ACCOUNT_FOLDER: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 IN_CLUSTER: Final = "in-cluster"

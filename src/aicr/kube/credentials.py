@@ -10,7 +10,6 @@ It must not know requests or TLS contexts.
 
 from __future__ import annotations
 
-import base64
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -53,12 +52,6 @@ def bearer(token: str) -> str:
             hint="it was perhaps copied with a line break, or is base64-encoded twice",
         )
     return f"Bearer {token}"
-
-
-def basic(user: str, password: str) -> str:
-    """The Authorization header of a user name and password."""
-    encoded = base64.b64encode(f"{user}:{password}".encode()).decode("ascii")
-    return f"Basic {encoded}"
 
 
 class Fixed:

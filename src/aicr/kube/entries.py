@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from aicr.errors import invalid
-from aicr.kube import proxy
+from aicr.values import proxy
 
 
 def mapping(entry: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:

@@ -11,9 +11,9 @@ import ssl
 import aiohttp
 
 from aicr.errors import INVALID_REQUEST, SERVICE_UNAVAILABLE, TIMEOUT, AicrError
-from aicr.kube import proxy
 from aicr.kube.config import ClusterConfig
 from aicr.kube.request import Request
+from aicr.values import proxy
 
 
 def connection_error(error: BaseException, request: Request, config: ClusterConfig) -> AicrError:

@@ -6,10 +6,11 @@ Files that are no such stream, raw objects to compare with, have rules of their 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from aicr.assertions import vacuity
+from aicr.assertions.document import ALLOWED, FORBIDDEN, GROUP, HANDLERS, NO_OP, is_test
 from aicr.contract.documents import type_name
 from aicr.errors import nearest
 from aicr.lint.findings import ERROR, WARNING, Problem, rule
@@ -19,30 +20,6 @@ if TYPE_CHECKING:
     from aicr.yamlio.positions import Positions
 
     Path = tuple[str | int, ...]
-
-ALLOWED = ("assert", "error")
-FORBIDDEN = (
-    "apply",
-    "command",
-    "create",
-    "delete",
-    "describe",
-    "events",
-    "get",
-    "patch",
-    "podLogs",
-    "proxy",
-    "script",
-    "sleep",
-    "update",
-    "wait",
-)
-_HANDLERS = ("catch", "finally", "cleanup")
-_GROUP = "chainsaw.kyverno.io/"
-_NO_OP = "aicr/no-op-check"
-#: Kinds of which existence alone says nothing: they exist long before they work.
-_WORKLOADS = frozenset(("Deployment", "DaemonSet", "StatefulSet", "ReplicaSet", "Job", "Pod"))
-_ITERATOR = re.compile(r"~(\w+)?\.(.*)", re.DOTALL)
 
 
 class Test(NamedTuple):
@@ -85,9 +62,7 @@ def tests(ground: Ground) -> list[tuple[str, list[Test]]]:
 
 
 def _is_test(test: Test) -> bool:
-    return isinstance(test.value, dict) and (
-        test.value.get("kind") == "Test" or str(test.value.get("apiVersion")).startswith(_GROUP)
-    )
+    return is_test(test.value)
 
 
 def _steps(test: Test) -> Iterator[tuple[Path, Any]]:
@@ -137,7 +112,7 @@ def check_document(ground: Ground) -> Iterator[Problem]:
                 kind = test.value.get("kind")
                 said = f'has "{kind}", not kind "Test"' if kind else "has no kind field"
                 yield Problem(test.where("kind"), f"document {number} {said}")
-            elif not str(test.value.get("apiVersion")).startswith(_GROUP):
+            elif not str(test.value.get("apiVersion")).startswith(f"{GROUP}/"):
                 yield Problem(
                     test.where("apiVersion"),
                     f'document {number} has apiVersion "{test.value.get("apiVersion")}", which is '
@@ -176,7 +151,7 @@ def _handlers(test: Test) -> Iterator[Problem]:
     spec = test.value.get("spec")
     places: list[tuple[Path, Any]] = [(("spec",), spec), *_steps(test)]
     for path, block in places:
-        for name in _HANDLERS:
+        for name in HANDLERS:
             if isinstance(block, dict) and name in block:
                 where = test.positions.key((*path, name))
                 yield Problem(where, f"{name} blocks are not allowed", "remove the block")
@@ -245,12 +220,12 @@ def check_empty(ground: Ground) -> Iterator[Problem]:
         for test in filter(_is_test, found):
             metadata = test.value.get("metadata")
             notes = metadata.get("annotations") if isinstance(metadata, dict) else None
-            intended = isinstance(notes, dict) and notes.get(_NO_OP) == "true"
+            intended = isinstance(notes, dict) and notes.get(NO_OP) == "true"
             if not intended and not any(True for _ in _tries(test)):
                 yield Problem(
                     test.where("spec"),
                     "this Test declares no assert/error operations",
-                    f'annotate it with {_NO_OP}: "true" if that is intentional',
+                    f'annotate it with {NO_OP}: "true" if that is intentional',
                 )
 
 
@@ -263,22 +238,15 @@ def check_no_guard(ground: Ground) -> Iterator[Problem]:
     """An ``error``, or an assertion on pod phases, before anything was asserted (V-384)."""
     for _, found in tests(ground):
         for test in filter(_is_test, found):
-            first = next(operations(test), None)
-            if first is not None and (first.kind == "error" or _looks_at_phases(first)):
-                what = "error" if first.kind == "error" else "look at pod phases"
-                yield Problem(
-                    first.where,
-                    f"the first thing this check does is to {what}: where nothing is deployed, "
-                    f"that proves nothing",
-                    "assert first that the workload exists and is available",
-                )
+            yield from map(_placed, vacuity.no_guard(operations(test)))
 
 
-def _looks_at_phases(operation: Operation) -> bool:
-    status = operation.resource.get("status")
-    return (
-        operation.resource.get("kind") == "Pod" and isinstance(status, dict) and "phase" in status
-    )
+def _placed(doubt: vacuity.Doubt[Operation]) -> Problem:
+    operation = doubt.operation
+    where = operation.where
+    if doubt.path:
+        where = operation.test.positions.key((*operation.path, "resource", *doubt.path))
+    return Problem(where, doubt.message, doubt.hint)
 
 
 @rule(
@@ -289,40 +257,8 @@ def _looks_at_phases(operation: Operation) -> bool:
 def check_existence_only(ground: Ground) -> Iterator[Problem]:
     """Workloads that are only asserted to exist, in files that assert nothing more of them."""
     for _, found in tests(ground):
-        asserts = [o for test in filter(_is_test, found) for o in operations(test)]
-        asserts = [
-            o for o in asserts if o.kind == "assert" and str(o.resource.get("kind")) in _WORKLOADS
-        ]
-        checked = {_identity(o) for o in asserts if _has_fields(o)}
-        for operation in asserts:
-            if not _has_fields(operation) and _identity(operation) not in checked:
-                yield Problem(
-                    operation.where,
-                    f"this assert is met as soon as the {operation.resource['kind']} exists",
-                    "assert on its status, for example (availableReplicas >= `1`): true",
-                )
-
-
-def _has_fields(operation: Operation) -> bool:
-    return any(key not in ("apiVersion", "kind", "metadata") for key in operation.resource)
-
-
-def _identity(operation: Operation) -> tuple[str, str, str]:
-    metadata = operation.resource.get("metadata")
-    found = metadata if isinstance(metadata, dict) else {}
-    kind = str(operation.resource.get("kind"))
-    return kind, str(found.get("namespace")), str(found.get("name"))
-
-
-def maps_of(value: Any, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Every map of a tree with its path."""
-    if isinstance(value, dict):
-        yield path, value
-        for key, item in value.items():
-            yield from maps_of(item, (*path, key))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from maps_of(item, (*path, index))
+        stated = [o for test in filter(_is_test, found) for o in operations(test)]
+        yield from map(_placed, vacuity.existence_only(stated))
 
 
 @rule(
@@ -335,14 +271,7 @@ def check_conditions_list(ground: Ground) -> Iterator[Problem]:
     for _, found in tests(ground):
         for test in filter(_is_test, found):
             for operation in operations(test):
-                start = (*operation.path, "resource")
-                for path, node in maps_of(operation.resource, start):
-                    if isinstance(node.get("conditions"), list):
-                        yield Problem(
-                            test.positions.key((*path, "conditions")),
-                            "conditions compares with the whole list, by position and length",
-                            "filter it: (conditions[?type == 'Ready']): [{status: \"True\"}]",
-                        )
+                yield from map(_placed, vacuity.conditions_list(operation))
 
 
 @rule(
@@ -355,16 +284,4 @@ def check_vacuous_loop(ground: Ground) -> Iterator[Problem]:
     for _, found in tests(ground):
         for test in filter(_is_test, found):
             for operation in operations(test):
-                if operation.kind == "assert" and "length(" not in repr(operation.resource):
-                    yield from _loops(operation)
-
-
-def _loops(operation: Operation) -> Iterator[Problem]:
-    for path, node in maps_of(operation.resource, (*operation.path, "resource")):
-        for key in node:
-            if _ITERATOR.fullmatch(key):
-                yield Problem(
-                    operation.test.positions.key((*path, key)),
-                    f'the loop "{key}" passes when there is nothing to loop over',
-                    "add an assertion such as (length(items) > `0`): true",
-                )
+                yield from map(_placed, vacuity.vacuous_loop(operation))

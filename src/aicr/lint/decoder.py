@@ -1,6 +1,6 @@
 """The loader's decoder, made to go on after a problem.
 
-Every method of :class:`aicr.catalog.decode.Decoder` that would raise notes the problem instead and
+Every method of :class:`aicr.catalog.decoder.Decoder` that would raise notes the problem instead and
 answers with an empty value of the right type, so one pass over a document finds all of its problems.
 What is decoded is remembered with its path, because rules have to say where a thing stands.
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aicr.catalog.decode import Decoder
+from aicr.catalog.decoder import Decoder
 from aicr.catalog.fields import CONSTRAINT_KEYS, PHASES
 from aicr.errors import AicrError, invalid, nearest
 from aicr.lint.findings import Problem

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from aicr.assertions.document import read_check
 from aicr.assertions.tree import ITERATOR
+from aicr.assertions.vacuity import maps_of
 from aicr.errors import AicrError
 from aicr.lint import check_rules
 from aicr.lint.decoder import problem_of
@@ -57,7 +58,7 @@ def check_half_expression(ground: Ground) -> Iterator[Problem]:
         for test in found:
             for operation in check_rules.operations(test):
                 start = (*operation.path, "resource")
-                for path, node in check_rules.maps_of(operation.resource, start):
+                for path, node in maps_of(operation.resource, start):
                     for key in node:
                         bare = _BINDING.sub("", ITERATOR.sub(r"\2", key, count=1))
                         if bare.startswith("(") != bare.endswith(")"):

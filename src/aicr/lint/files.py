@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from aicr.catalog.tree import EXTERNAL, check_relative, parse_values, read_checked, walk
+from aicr.catalog.directory_tree import walk
+from aicr.catalog.tree import EXTERNAL, check_relative, parse_values, read_checked
 from aicr.errors import AicrError, invalid, not_found
 from aicr.lint.findings import Problem
 

@@ -20,6 +20,7 @@ from aicr.lint.registry_rules import value_paths_of
 from aicr.recipe.hydrate import layered
 from aicr.recipe.merge import compose
 from aicr.values import paths as value_paths
+from aicr.values.merge import is_set
 
 if TYPE_CHECKING:
     from aicr.lint.ground import Ground
@@ -277,14 +278,8 @@ def override_dead(ground: Ground) -> Iterator[Problem]:
 
 def _sets(source: Source, leaf: Leaf) -> bool:
     """Whether an overlay replaces a leaf of its parent."""
-    node: Any = (source.ref(leaf.component) or {}).get("overrides") or {}
-    for key in leaf.keys:
-        if not isinstance(node, dict):
-            return True
-        if key not in node:
-            return False
-        node = node[key]
-    return True
+    overrides = (source.ref(leaf.component) or {}).get("overrides") or {}
+    return is_set(overrides, leaf.keys)
 
 
 @rule(

@@ -21,13 +21,13 @@ from aicr.bundle.manifests import documents, render_manifest
 from aicr.bundle.options import BundleOptions, parse_scheduling
 from aicr.bundle.placement import Target, write_placement
 from aicr.catalog.dependencies import check_dependencies, is_enabled
-from aicr.catalog.registry import KUSTOMIZE, apply_defaults
-from aicr.errors import AicrError, nearest
+from aicr.catalog.registry import KUSTOMIZE
+from aicr.errors import AicrError, nearest, some_of
 from aicr.lint.decoder import problem_of
 from aicr.lint.findings import Problem, split_place
 from aicr.lint.folder_trial import refusal
 from aicr.recipe import profile as profiles
-from aicr.recipe.coherence import canonical_type, ref_problems
+from aicr.recipe.coherence import ref_problems, with_defaults
 from aicr.recipe.configuration import TCPXO_RUNTIME, apply_configuration, ships_tcpxo_runtime
 from aicr.recipe.criteria import Criteria
 from aicr.recipe.hydrate import resolve_values
@@ -35,7 +35,6 @@ from aicr.recipe.match import chain, maximal_leaves, stated_words
 from aicr.recipe.merge import Composition, compose
 from aicr.recipe.mixins import apply_mixins
 from aicr.recipe.resolve import resolve
-from aicr.values.merge import copy_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -163,7 +162,7 @@ class Trials:
             return [composition]
         variants = []
         for value in declared[0][1]["values"]:
-            variant = _fork(composition)
+            variant = composition.fork()
             place = owner.where("spec", "profile", "values", value)
             profile = declared[0][1]
             if self._guard(PROFILE, place, _applied(variant, profile, value)):
@@ -180,12 +179,7 @@ class Trials:
         self._guard(UNRESOLVABLE, where, action)
         refs: list[ComponentRef] = []
         for name in sorted(composition.refs):
-            ref: Any = copy_tree(composition.refs[name])
-            ref["type"] = canonical_type(ref.get("type") or "")
-            entry = catalog.registry.get(name)
-            if entry is not None:
-                apply_defaults(ref, entry)
-            refs.append(ref)
+            refs.append(with_defaults(composition.refs[name], catalog.registry.get(name)))
         self._dependencies(composition, refs)
         for ref in refs:
             if not is_enabled(ref):
@@ -385,17 +379,8 @@ def _manifests(composition: Composition) -> list[str]:
     return [file for ref in composition.refs.values() for file in ref.get("manifestFiles") or ()]
 
 
-def _fork(composition: Composition) -> Composition:
-    forked = Composition()
-    for field in Composition.__slots__:
-        setattr(forked, field, type(getattr(composition, field))(getattr(composition, field)))
-    return forked
-
-
 def _in_recipes(overlays: list[str]) -> str:
     """Which recipes have a problem, in words."""
     if not overlays:
         return ""
-    shown = ", ".join(overlays[:_SHOWN])
-    more = len(overlays) - _SHOWN
-    return f" (in the recipe of {shown}{f' and {more} more' if more > 0 else ''})"
+    return f" (in the recipe of {some_of(overlays, _SHOWN)})"

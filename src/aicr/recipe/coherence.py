@@ -1,16 +1,17 @@
-"""Is every component ref something that can be deployed? (recipe spec 4.10)"""
+"""Component refs as a recipe states them, and whether each can be deployed (recipe spec 4.10)."""
 
 from __future__ import annotations
 
 from aicr.catalog.dependencies import is_enabled
-from aicr.catalog.registry import HELM, KUSTOMIZE, RESERVED_NAME
+from aicr.catalog.registry import HELM, KUSTOMIZE, RESERVED_NAME, apply_defaults
 from aicr.errors import invalid
+from aicr.values.merge import copy_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from aicr.catalog.types import ComponentRef
+    from aicr.catalog.types import ComponentRef, RegistryEntry
 
 _TYPES = {"helm": HELM, "kustomize": KUSTOMIZE}
 
@@ -18,6 +19,15 @@ _TYPES = {"helm": HELM, "kustomize": KUSTOMIZE}
 def canonical_type(text: str) -> str:
     """``Helm`` or ``Kustomize`` for any spelling of them; another text is returned as it is."""
     return _TYPES.get(text.lower(), text)
+
+
+def with_defaults(ref: ComponentRef, entry: RegistryEntry | None) -> ComponentRef:
+    """A copy of a merged ref: its type in canonical form, its empty fields from its registry *entry*."""
+    filled: ComponentRef = copy_tree(ref)
+    filled["type"] = canonical_type(filled.get("type") or "")
+    if entry is not None:
+        apply_defaults(filled, entry)
+    return filled
 
 
 def check_duplicates(refs: Sequence[ComponentRef]) -> None:

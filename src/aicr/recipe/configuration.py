@@ -70,12 +70,14 @@ def check_configuration(configuration: dict[str, Any], criteria: Criteria) -> No
                 f'invalid Slurm accounting mode "{mode}": must be one of '
                 f"{', '.join(ACCOUNTING_MODES)}",
                 where="--slurm-accounting-mode",
+                hint="leave it out for disabled",
             )
     inventory = configuration.get("runtimeInventory")
     if inventory is not None and inventory not in RUNTIME_INVENTORY:
         raise invalid(
             f'invalid runtime inventory "{inventory}": must be one of enabled, disabled',
             where="--runtime-inventory",
+            hint="leave it out for what the recipe has",
         )
     interfaces = (configuration.get("gke") or {}).get("tcpxoInterfaces")
     if interfaces is not None:
@@ -96,18 +98,22 @@ def _known_keys(block: Any, known: tuple[str, ...], trail: str) -> None:
 
 
 def _check_interfaces(interfaces: Any) -> None:
-    where = "configuration.gke.tcpxoInterfaces"
+    where = "--gke-tcpxo-interfaces"
+    hint = "the GPU networks of the cluster: kubectl get networks.networking.gke.io"
     if not isinstance(interfaces, list) or not all(
         isinstance(entry, dict) and all(isinstance(text, str) for text in entry.values())
         for entry in interfaces
     ):
-        raise invalid("tcpxoInterfaces must be a list of {interfaceName, network}", where=where)
+        raise invalid(
+            "tcpxoInterfaces must be a list of {interfaceName, network}", where=where, hint=hint
+        )
     names = [entry.get("interfaceName", "") for entry in interfaces]
     if sorted(names) != list(_TCPXO_INTERFACES):
         raise invalid(
             f"exactly eight interfaces are needed, eth1 to eth8 each once; found "
             f"{', '.join(names) or 'none'}",
             where=where,
+            hint=hint,
         )
     import re
 
@@ -119,17 +125,20 @@ def _check_interfaces(interfaces: Any) -> None:
                 f'network "{network}" of {interface} is not a lower-case name of at most '
                 f"{_MAX_NETWORK_LENGTH} characters that starts with a letter",
                 where=where,
+                hint=hint,
             )
         if network == "default" or "gpu-nic" not in network:
             raise invalid(
                 f'network "{network}" of {interface} is not a GPU network (its name must contain '
                 f"gpu-nic)",
                 where=where,
+                hint=hint,
             )
         if network in networks:
             raise invalid(
                 f'network "{network}" is given to both {networks[network]} and {interface}',
                 where=where,
+                hint=hint,
             )
         networks[network] = interface
 
@@ -158,6 +167,7 @@ def apply_configuration(
                 "runtime inventory is provided by component k8s-aibom, which this recipe does not "
                 "declare",
                 where="--runtime-inventory",
+                hint="drop the flag",
             )
         block["runtimeInventory"] = inventory
         _set(refs, "k8s-aibom", ["enabled"], inventory == "enabled")
@@ -169,6 +179,8 @@ def apply_configuration(
                 f"this recipe does not ship {TCPXO_RUNTIME}, so tcpxoInterfaces would have no "
                 f"effect",
                 where="--gke-tcpxo-interfaces",
+                hint="drop the flag; the recipe of --service gke --accelerator h100 --intent "
+                "training --os cos --platform kubeflow ships it",
             )
         block["gke"] = {"tcpxoInterfaces": [dict(entry) for entry in interfaces]}
         mapping = [dict(entry) for entry in interfaces]

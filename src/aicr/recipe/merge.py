@@ -42,6 +42,17 @@ class Composition:
         self.mixins: list[str] = []
         self.profiles: list[tuple[str, Profile]] = []
 
+    def fork(self) -> Composition:
+        """A composition that can be changed entry by entry without touching this one."""
+        forked = Composition()
+        forked.applied = list(self.applied)
+        forked.constraints = dict(self.constraints)
+        forked.refs = dict(self.refs)
+        forked.validation = dict(self.validation)
+        forked.mixins = list(self.mixins)
+        forked.profiles = list(self.profiles)
+        return forked
+
     def add(self, name: str, spec: OverlaySpec) -> None:
         """Lay one overlay over what is there."""
         self.applied.append(name)

@@ -6,7 +6,7 @@ from aicr.catalog.dependencies import is_enabled
 from aicr.catalog.fields import REF_ORDER
 from aicr.errors import AicrError, invalid, nearest, not_found
 from aicr.recipe.merge import union
-from aicr.values.merge import copy_tree, deep_merge
+from aicr.values.merge import copy_tree, deep_merge, is_set
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -212,25 +212,13 @@ def _check_collisions(
         if file and catalog.tree.exists(file):
             taken.append(catalog.tree.values(file))
     for path in wanted:
-        if any(_is_set(tree, path) for tree in taken):
+        if any(is_set(tree, path.split(".")) for tree in taken):
             raise invalid(
                 f'{label} collides with path "{path}" already set by the leaf\'s own chain or '
                 f"another mixin",
                 where=mixin["path"],
                 hint="set the path in one place only",
             )
-
-
-def _is_set(tree: Any, path: str) -> bool:
-    """Whether the path, or a non-map ancestor of it, is set in a values tree."""
-    node = tree
-    for key in path.split("."):
-        if not isinstance(node, dict):
-            return True
-        if key not in node:
-            return False
-        node = node[key]
-    return True
 
 
 __all__ = ["AicrError", "apply_mixins", "leaf_paths"]

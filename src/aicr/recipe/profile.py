@@ -39,7 +39,11 @@ def parse_selection(text: str) -> tuple[str, str]:
             hint="for example --profile gpuStack=operator-managed",
         )
     if not re.fullmatch(IDENTIFIER, name) or not re.fullmatch(IDENTIFIER, value):
-        raise invalid("profile name and value must match [A-Za-z0-9._-]+", where="--profile")
+        raise invalid(
+            "profile name and value must match [A-Za-z0-9._-]+",
+            where="--profile",
+            hint="for example --profile gpuStack=operator-managed",
+        )
     return name, value
 
 

@@ -33,7 +33,7 @@ def select(document: dict[str, Any], selector: str) -> Any:
             near = nearest(key, list(node))
             raise not_found(
                 f'selector "{selector}": key "{key}" not found, available keys: {available}',
-                hint=f'did you mean "{near}"?' if near else "",
+                hint=f'did you mean "{near}"?' if near else "name one of these keys",
             )
         node = node[key]
     return node

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from aicr.catalog.dependencies import check_dependencies, deployment_order, toggle_warnings
 from aicr.catalog.fields import PHASE_KEYS, PHASES
-from aicr.catalog.registry import apply_defaults, shipped_check
+from aicr.catalog.registry import shipped_check
 from aicr.contract.documents import V1, V1BETA2
 from aicr.errors import AicrError, invalid
 from aicr.recipe import configuration as typed
 from aicr.recipe import criteria as words
 from aicr.recipe import profile as profiles
-from aicr.recipe.coherence import canonical_type, check_coherence, check_duplicates
+from aicr.recipe.coherence import check_coherence, check_duplicates, with_defaults
 from aicr.recipe.coverage import check_coverage
 from aicr.recipe.match import chain, maximal_leaves
 from aicr.recipe.merge import Composition, as_written, compose
@@ -246,7 +246,7 @@ def _finish(
     cache: dict[Any, _Body] = catalog.cache.setdefault("bodies", {})
     if plain and key in cache:
         return cache[key]
-    composition = _fork(merged.composition)
+    composition = merged.composition.fork()
     body = _Body()
     chosen = profiles.choose(composition, selection)
     if chosen is not None:
@@ -267,26 +267,12 @@ def _finish(
     return body
 
 
-def _fork(composition: Composition) -> Composition:
-    """A composition that can be changed entry by entry without touching the original."""
-    forked = Composition()
-    forked.applied = composition.applied
-    forked.constraints = dict(composition.constraints)
-    forked.refs = dict(composition.refs)
-    forked.validation = dict(composition.validation)
-    forked.mixins = composition.mixins
-    forked.profiles = composition.profiles
-    return forked
-
-
 def _finished_refs(catalog: Catalog, composition: Composition) -> list[ComponentRef]:
     finished = []
     for name in sorted(composition.refs):
-        ref: Any = copy_tree(composition.refs[name])
-        ref["type"] = canonical_type(ref.get("type") or "")
         entry = catalog.registry.get(name)
+        ref: Any = with_defaults(composition.refs[name], entry)
         if entry is not None:
-            apply_defaults(ref, entry)
             _hydrate_asserts(ref, entry, catalog)
         ref.setdefault("source", "")
         finished.append(as_written(ref))

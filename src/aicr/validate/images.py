@@ -7,32 +7,52 @@ Source: validators spec 9.6; decision 41.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from aicr.contract.container import IMAGE_REGISTRY, IMAGE_TAG
 from aicr.contract.images import is_mutable
 from aicr.errors import AicrError, invalid
+from aicr.values import references
 
 
 def is_ours(image: str) -> bool:
     """Whether an image is one of this product's check images, whatever registry it is in."""
-    name = image.partition("@")[0].rpartition("/")[2].partition(":")[0]
-    return name.startswith("aicr-checks-")
+    return references.last_segment(image)[0].startswith("aicr-checks-")
 
 
-def refuse_mutable(images: list[str]) -> None:
+def mutable(images: Iterable[str]) -> list[str]:
+    """Those of some images that an attestation could not name for good, each once."""
+    return sorted({image for image in images if is_mutable(image)})
+
+
+def refuse_mutable(images: Iterable[str], tag: str = "") -> None:
     """Refuse images that an attestation could not name for good.
+
+    Args:
+        images: as they would be used.
+        tag: what ``AICR_VALIDATOR_IMAGE_TAG`` says, "" if it is not set.
 
     Raises:
         AicrError: INVALID_REQUEST that lists them.
     """
-    found = sorted({image for image in images if is_mutable(image)})
+    found = mutable(images)
     if found:
+        if tag:
+            way = (
+                f"{IMAGE_TAG} asks for {tag}: unset it, or set it to a tag that stays, such as "
+                "sha-<commit>"
+            )
+        else:
+            # Only a release or a build from a commit knows which images are its own.
+            way = (
+                f"give the images a tag that stays, such as sha-<commit>, and name it in {IMAGE_TAG}; "
+                "a released aicr asks for its own version"
+            )
         raise invalid(
             "evidence records validator images by their tag, and these tags can move: "
             + ", ".join(found),
             where="--emit-attestation",
-            hint=f"drop {IMAGE_TAG} or set it to sha-<commit>; for evidence that is thrown away: "
-            "--allow-mutable-validator-tags",
+            hint=f"{way}; for evidence that is thrown away: --allow-mutable-validator-tags",
         )
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
 
@@ -29,6 +30,22 @@ def copy_tree(value: Any) -> Any:
             copy_tree(item) if type(item) is dict or type(item) is list else item for item in value
         ]
     return value
+
+
+def is_set(tree: Any, keys: Iterable[str]) -> bool:
+    """Whether *tree* has something at a path of keys: a value of any kind, or no map to look further in.
+
+    >>> is_set({"a": {"b": None}}, ["a", "b"]), is_set({"a": 1}, ["a", "b"]), is_set({"a": {}}, ["a", "b"])
+    (True, True, False)
+    """
+    node = tree
+    for key in keys:
+        if not isinstance(node, dict):
+            return True
+        if key not in node:
+            return False
+        node = node[key]
+    return True
 
 
 def deep_merge(dst: dict[str, Any], src: dict[str, Any], *, null_deletes: bool) -> dict[str, Any]:

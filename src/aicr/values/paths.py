@@ -24,6 +24,8 @@ _ESCAPABLE: Final = ".[]\\"
 #: Without these a path is its segments with dots between them.
 _SPECIAL: Final = "[]\\"
 _LARGEST_INDEX: Final = 65536
+#: No values file is nested this deep, and what is nested deeper than 200 cannot be written.
+_MOST_SEGMENTS: Final = 100
 
 
 class _Missing:
@@ -38,9 +40,20 @@ def split(text: str) -> list[Segment]:
 
     Raises:
         AicrError: INVALID_REQUEST for an empty path or segment, an unterminated or misplaced
-            bracket, an index that is not a plain number from 0 to 65536, and a backslash that
-            escapes nothing.
+            bracket, an index that is not a plain number from 0 to 65536, a backslash that
+            escapes nothing, and more than 100 segments.
     """
+    segments = _split(text)
+    if len(segments) > _MOST_SEGMENTS:
+        raise _bad(
+            f"{text[:40]}…",
+            f"{len(segments)} segments, and at most {_MOST_SEGMENTS} are possible",
+            "is it the right path?",
+        )
+    return segments
+
+
+def _split(text: str) -> list[Segment]:
     if text and not any(char in text for char in _SPECIAL):
         plain: list[Segment] = [*text.split(".")]
         if "" not in plain:
@@ -166,7 +179,7 @@ def _absent(value: Any, segments: list[Segment], depth: int) -> Exception:
         return not_found(f'no value at "{place}"', hint=f'did you mean "{near}"?' if near else "")
     if type(value) is list and type(segment) is int:
         return not_found(f'no value at "{place}": the list has {len(value)} items')
-    return not_found(f'no value at "{place}": the value above it is a {type_name(value)}')
+    return not_found(f'no value at "{place}": the value above it is {a_type(value)}')
 
 
 def put(document: Any, segments: list[Segment], value: Any) -> Any:
@@ -253,6 +266,14 @@ def conflict(a: list[Segment], b: list[Segment]) -> bool:
 def type_name(value: Any) -> str:
     """The word for the type of a document value in messages: map, list, string, integer, ..."""
     return _TYPE_NAMES.get(type(value), type(value).__name__)
+
+
+def a_type(value: Any) -> str:
+    """The same with its article, as a sentence takes it: a map, an integer, null."""
+    name = type_name(value)
+    if value is None:
+        return name
+    return f"an {name}" if name[0] in "aeiou" else f"a {name}"
 
 
 _TYPE_NAMES: Final[dict[type, str]] = {

@@ -2,13 +2,13 @@
 
 Each function reads one complete piece or raises :class:`Fallback`; none looks at other lines. What a
 plain scalar means is decided here only where all readers agree, everything else is left to them.
-It must not know the structure of documents, and imports nothing but the rule of doubt (``misread``).
+It must not know the structure of documents, and imports nothing but what scalars mean (``scalars``).
 Source: stack-study 3.3.
 """
 
 from __future__ import annotations
 
-from aicr.yamlio.scalars import misread
+from aicr.yamlio.scalars import WORDS, misread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,18 +28,8 @@ _LETTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXY
 _NOT_NUMERIC: Final = frozenset("ghijklmnqrstuvwyzGHIJKLMNQRSTUVWYZ/%@")
 #: First characters that make a scalar something else than plain text.
 _INDICATORS: Final = frozenset(",[]{}#&*!|>'\"%@`")
-CONSTANTS: Final[dict[str, Any]] = {
-    "~": None,
-    "null": None,
-    "Null": None,
-    "NULL": None,
-    "true": True,
-    "True": True,
-    "TRUE": True,
-    "false": False,
-    "False": False,
-    "FALSE": False,
-}
+#: The empty word is left out: a piece that is not there is for the reader of lines.
+CONSTANTS: Final[dict[str, Any]] = {word: value for word, value in WORDS.items() if word}
 #: Booleans to some readers and text to others; which one depends on the mode.
 _DISPUTED: Final = frozenset(("y", "n", "yes", "no", "on", "off"))
 _ESCAPES: Final = {

@@ -14,7 +14,7 @@ Source: bundler spec 1.5, 5.0, 5.3.
 from __future__ import annotations
 
 from aicr.bundle import info, readme
-from aicr.bundle.deployers import argocd_apps, argocd_page, argocd_settings, gitops
+from aicr.bundle.deployers import argocd_apps, argocd_page, argocd_settings, drift, gitops
 from aicr.errors import invalid
 from aicr.yamlio import write
 
@@ -85,7 +85,10 @@ def generate(plan: Plan, folders: list[Folder]) -> Files:
             sections=argocd_page.sections(
                 settings,
                 folders,
-                before=argocd_page.placeholder_note(repository),
+                before=[
+                    *argocd_page.placeholder_note(repository),
+                    *argocd_page.registry_note(options, repository.url),
+                ],
                 values=_values_text(repository),
             ),
         ),
@@ -101,7 +104,7 @@ def applications(
 ) -> dict[str, dict[str, Any]]:
     """The Applications by path in the bundle, the parent first."""
     components = {component.name: component for component in plan.components}
-    contested = argocd_apps.contested(plan)
+    contested = drift.contested(plan)
     waves = argocd_apps.waves(plan, folders)
     made = {ENTRYPOINT: _parent(settings, repository)}
     for folder in folders:
@@ -114,7 +117,7 @@ def applications(
             server=settings.destination_server,
             source=argocd_apps.bundle_source(folder, repository, application_name=name),
             sync_options=argocd_apps.sync_options(folder, components[folder.parent], contested),
-            ignore=argocd_apps.ignored_differences(folder, contested),
+            ignore=drift.argo(folder, contested),
             cascade_delete=settings.cascade_delete,
         )
     return made

@@ -1,4 +1,4 @@
-"""Argo CD Applications as plain documents: waves, sources, and what to ignore.
+"""Argo CD Applications as plain documents: waves and sources.
 
 ```
 folder ─┬─ upstream chart ─┬─ values from Git ($values)   two sources
@@ -14,8 +14,8 @@ Source: bundler spec 5.0.3, 5.0.4, 5.0.6, 5.3; field cases F5, F7.
 
 from __future__ import annotations
 
-from aicr.bundle import crd_groups, layout
-from aicr.bundle.deployers import gitops
+from aicr.bundle import layout
+from aicr.bundle.deployers import drift, gitops
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,32 +36,6 @@ ANY_VERSION: Final = "*"
 
 #: Waves in the band of one tier: as many as there are phases in a component.
 _BAND: Final = len(layout.PHASES)
-
-#: Where the two charts that bring this CRD would undo what the other wrote.
-_SHARED_CRD: Final[dict[str, Any]] = {
-    "group": "apiextensions.k8s.io",
-    "kind": "CustomResourceDefinition",
-    "name": crd_groups.SHARED_CRD,
-    "jsonPointers": [
-        "/metadata/annotations",
-        "/metadata/labels",
-        "/spec/conversion",
-        "/spec/versions",
-    ],
-}
-#: Certificates that a controller writes into webhooks are no drift.
-_INJECTED: Final[tuple[tuple[str, str, str], ...]] = (
-    (
-        "admissionregistration.k8s.io",
-        "MutatingWebhookConfiguration",
-        ".webhooks[]?.clientConfig.caBundle",
-    ),
-    (
-        "admissionregistration.k8s.io",
-        "ValidatingWebhookConfiguration",
-        ".webhooks[]?.clientConfig.caBundle",
-    ),
-)
 
 
 def waves(plan: Plan, folders: list[Folder]) -> dict[str, int]:
@@ -97,7 +71,7 @@ def application(
         server: API server of the cluster that the chart goes to.
         source: `{"source": …}` or `{"sources": […]}`.
         sync_options: see ``sync_options``.
-        ignore: see ``ignored_differences``.
+        ignore: see ``drift.argo``.
         cascade_delete: whether deleting the object deletes what it deployed.
     """
     spec: dict[str, Any] = {
@@ -202,30 +176,6 @@ def sync_options(folder: Folder, component: Component, contested: frozenset[str]
         made.append("SkipDryRunOnMissingResource=true")
     if folder.phase == "readiness":
         made.append("ApplyOutOfSyncOnly=true")
-    if _is_contested(folder, contested):
+    if drift.is_contested(folder, contested):
         made.append("RespectIgnoreDifferences=true")
     return made
-
-
-def ignored_differences(folder: Folder, contested: frozenset[str]) -> list[dict[str, Any]]:
-    """ignoreDifferences of a folder's Application."""
-    made: list[dict[str, Any]] = []
-    if folder.phase != "primary":
-        return made
-    if folder.kind == layout.UPSTREAM_HELM or gitops.is_vendored(folder):
-        made += [
-            {"group": group, "kind": kind, "jqPathExpressions": [path]}
-            for group, kind, path in _INJECTED
-        ]
-    if _is_contested(folder, contested):
-        made.append(_SHARED_CRD)
-    return made
-
-
-def contested(plan: Plan) -> frozenset[str]:
-    """Components of the plan that ship one and the same CRD; empty when at most one does."""
-    return crd_groups.sharers(component.name for component in plan.components)
-
-
-def _is_contested(folder: Folder, contested: frozenset[str]) -> bool:
-    return folder.phase == "primary" and folder.parent in contested

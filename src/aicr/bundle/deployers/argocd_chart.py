@@ -94,14 +94,16 @@ class Target:
         chart: chart name.
         version: chart version, strict SemVer.
         repository: `oci://registry/path` that the chart is published below, or "".
+        flags: what helm has to be told to get there, with a blank before it.
     """
 
-    __slots__ = ("chart", "repository", "version")
+    __slots__ = ("chart", "flags", "repository", "version")
 
-    def __init__(self, chart: str, version: str, repository: str) -> None:
+    def __init__(self, chart: str, version: str, repository: str, flags: str = "") -> None:
         self.chart = chart
         self.version = version
         self.repository = repository
+        self.flags = flags
 
 
 def chart_target(recipe: Mapping[str, Any], options: BundleOptions) -> Target:
@@ -124,7 +126,10 @@ def chart_target(recipe: Mapping[str, Any], options: BundleOptions) -> Target:
                 hint="tag it like 1.2.3 or 1.2.3-rc.1, with _ in place of +",
             )
         parent, _, chart = reference.rpartition("/")
-        return Target(chart, version, parent)
+        flags = " --plain-http" if options.oci_plain_http else ""
+        if options.oci_insecure_tls:
+            flags = " --insecure-skip-tls-verify"
+        return Target(chart, version, parent, flags)
     given = str((recipe.get("metadata") or {}).get("version") or "").removeprefix("v")
     # 1 and 1.2 are the same as 1.0.0 and 1.2.0; what is longer has to be whole.
     whole = next((text for text in (given, f"{given}.0", f"{given}.0.0") if is_semver(text)), "")

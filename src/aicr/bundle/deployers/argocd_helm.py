@@ -21,6 +21,7 @@ from aicr.bundle.deployers import (
     argocd_page,
     argocd_settings,
     argocd_templates,
+    drift,
     gitops,
 )
 from aicr.errors import invalid
@@ -43,13 +44,14 @@ BUILD_TYPE: Final = "argocd-helm-chart"
 ENTRYPOINT: Final = "Chart.yaml"
 VALUES: Final = "values.yaml"
 SCHEMA: Final = "values.schema.json"
-#: The archive, whose name ends in the recipe's version.
-_PACKAGED: Final = f"{argocd_chart.CHART}-*.tgz"
+#: The archive, whose name ends in the recipe's version. Beside the bundle: inside, it would be a file
+#: that `aicr verify` does not know, and part of the next archive.
+_PACKAGED: Final = f"../{argocd_chart.CHART}-*.tgz"
 _NOWHERE: Final = "<registry path>"
 STEPS: Final = (
     "cd <output folder>",
     argocd_page.HEALTH_STEP,
-    f"helm package . && helm push {_PACKAGED} {_NOWHERE}",
+    f"helm package . --destination .. && helm push {_PACKAGED} {_NOWHERE}",
     f"helm upgrade --install {argocd_chart.CHART} . --namespace argocd --create-namespace "
     f"--set repoURL={_NOWHERE}",
 )
@@ -137,7 +139,7 @@ def templates(
 ) -> dict[str, str]:
     """The templates of the chart by path."""
     components = {component.name: component for component in plan.components}
-    contested = argocd_apps.contested(plan)
+    contested = drift.contested(plan)
     waves = argocd_apps.waves(plan, folders)
     finalizer = argocd_apps.FINALIZER if settings.cascade_delete else ""
     made = {
@@ -154,7 +156,7 @@ def templates(
             server=argocd_templates.SERVER,
             source={"source": source},
             sync_options=argocd_apps.sync_options(folder, components[folder.parent], contested),
-            ignore=argocd_apps.ignored_differences(folder, contested),
+            ignore=drift.argo(folder, contested),
             cascade_delete=settings.cascade_delete,
         )
         made[f"templates/{folder.release}.yaml"] = argocd_templates.child(
@@ -242,7 +244,7 @@ def _readme(
 ) -> bytes:
     local = [folder for folder in folders if folder.kind != layout.UPSTREAM_HELM]
     vendored = plan.options.vendor_charts
-    packaged = f"{target.chart}-{target.version}.tgz"
+    packaged = f"../{target.chart}-{target.version}.tgz"
     deploy = [step.replace(_PACKAGED, packaged) for step in _deploy(target, vendored)]
     before = ["The parent Application reads this chart from the registry that `repoURL` names."]
     if local:
@@ -260,6 +262,8 @@ def _readme(
             "It is rendered and applied, not installed: helm would keep all of it in one Secret, with",
             f"the charts that it carries, and a Secret holds {sizes.LIMIT >> 10} KiB.",
         ]
+    if target.repository:
+        before += argocd_page.registry_note(plan.options, f"{target.repository}/{target.chart}")
     return readme.readme(
         plan,
         folders,
@@ -330,7 +334,7 @@ def _deploy(target: argocd_chart.Target, vendored: bool) -> list[str]:
     lines = [argocd_page.HEALTH_STEP]
     chart, place = ".", f" --set repoURL={_NOWHERE}"
     if target.repository:
-        chart = f"{target.repository}/{target.chart} --version {target.version}"
+        chart = f"{target.repository}/{target.chart} --version {target.version}{target.flags}"
         place = ""
     else:
         lines.append(STEPS[2])

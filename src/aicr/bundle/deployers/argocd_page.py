@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from aicr.bundle.deployers.argocd_settings import Settings
     from aicr.bundle.layout import Folder
+    from aicr.bundle.options import BundleOptions
 
 HEALTH_FILE: Final = "argocd-cm-patch.yaml"
 HEALTH_STEP: Final = (
@@ -124,6 +125,24 @@ def teardown(settings: Settings, folders: Iterable[Folder], last: Iterable[str])
         "",
         "CRDs go with the release that brought them, and with them all objects of their kinds.",
         "Namespaces that Argo CD made stay.",
+    ]
+
+
+def registry_note(options: BundleOptions, url: str) -> list[str]:
+    """What Argo CD has to be told of a registry that it would not trust; nothing for any other."""
+    flag = "--insecure-oci-force-http" if options.oci_plain_http else ""
+    if options.oci_insecure_tls:
+        flag = "--insecure-skip-server-verification"
+    if not flag:
+        return []
+    return [
+        "",
+        "The bundle was pushed without TLS, or without a check of the registry's certificate. Argo CD has",
+        "to be told so, once:",
+        "",
+        "```shell",
+        f"argocd repo add {url} --type oci {flag}",
+        "```",
     ]
 
 

@@ -15,7 +15,7 @@ case F2). Source: bundler spec 5.0, 5.7; field pain 28.
 from __future__ import annotations
 
 from aicr.bundle import info, layout, readme
-from aicr.bundle.deployers import fleet_page, gitops, waiting
+from aicr.bundle.deployers import drift, fleet_page, gitops, waiting
 from aicr.errors import invalid
 from aicr.values.merge import deep_merge
 from aicr.yamlio import write
@@ -77,12 +77,13 @@ def generate(plan: Plan, folders: list[Folder]) -> Files:
     for folder in folders:
         files.update(gitops.content(folder, ()))
     if mode == HELMOP:
-        documents = helm_ops(folders, app, options.fleet_workspace)
+        documents = helm_ops(folders, app, options.fleet_workspace, drift.contested(plan))
         text = "---\n".join(write.dump(document) for document in documents)
         files[ENTRYPOINTS[mode]] = ((gitops.GENERATED + text).encode(), info.MODE)
     else:
         ignored = "".join(f"{path}\n" for path in IGNORED).encode()
-        for folder, document in zip(folders, bundles(folders, app), strict=True):
+        made = bundles(folders, app, drift.contested(plan))
+        for folder, document in zip(folders, made, strict=True):
             files[f"{folder.dir}/fleet.yaml"] = (gitops.text(document, write.dump), info.MODE)
             files[f"{folder.dir}/{IGNORE_FILE}"] = (ignored, info.MODE)
             _check_size(folder)
@@ -122,8 +123,10 @@ def bundle_name(app: str, folder: Folder) -> str:
     return gitops.fitted(f"{app}-{folder.release}", gitops.MAX_LABEL)
 
 
-def bundles(folders: list[Folder], app: str) -> list[dict[str, Any]]:
-    """fleet.yaml of each folder."""
+def bundles(
+    folders: list[Folder], app: str, contested: frozenset[str] = frozenset()
+) -> list[dict[str, Any]]:
+    """fleet.yaml of each folder; *contested* components share a CRD (``drift.contested``)."""
     made: list[dict[str, Any]] = []
     for folder in folders:
         helm = _helm(folder)
@@ -133,6 +136,7 @@ def bundles(folders: list[Folder], app: str) -> list[dict[str, Any]]:
             "defaultNamespace": folder.namespace,
             "labels": {LABEL: app},
             "helm": _finished(helm, folder),
+            **_diff(folder, contested),
         }
         if made:
             document["dependsOn"] = [{"name": made[-1]["name"]}]
@@ -169,8 +173,10 @@ def git_repo(
     }
 
 
-def helm_ops(folders: list[Folder], app: str, workspace: str) -> list[dict[str, Any]]:
-    """One HelmOp for each release.
+def helm_ops(
+    folders: list[Folder], app: str, workspace: str, contested: frozenset[str] = frozenset()
+) -> list[dict[str, Any]]:
+    """One HelmOp for each release; *contested* components share a CRD (``drift.contested``).
 
     Raises:
         AicrError: INVALID_REQUEST for a chart inside the bundle, and for values that do not fit
@@ -192,6 +198,7 @@ def helm_ops(folders: list[Folder], app: str, workspace: str) -> list[dict[str, 
         spec: dict[str, Any] = {
             "defaultNamespace": folder.namespace,
             "helm": _finished(helm, folder),
+            **_diff(folder, contested),
         }
         if made:
             spec["dependsOn"] = [{"name": made[-1]["metadata"]["name"]}]
@@ -238,6 +245,11 @@ def _finished(helm: dict[str, Any], folder: Folder) -> dict[str, Any]:
         # With a time limit Fleet waits for the release, and so for the hook that is the gate.
         helm["timeoutSeconds"] = waiting.GATE_TIMEOUT
     return helm
+
+
+def _diff(folder: Folder, contested: frozenset[str]) -> dict[str, Any]:
+    patches = drift.fleet(folder, contested)
+    return {"diff": {"comparePatches": patches}} if patches else {}
 
 
 def _targets(app: str, workspace: str) -> list[dict[str, Any]]:

@@ -75,6 +75,7 @@ def _before(options: BundleOptions, repository: gitops.Repository | None) -> lis
         "",
         "Each Bundle waits until the one before it is ready. A Bundle that Fleet shows as Modified,",
         "because something in the cluster changes its objects, is not ready and holds up the rest.",
+        "Certificates that controllers write into webhooks are left out of the comparison (`diff`).",
     ]
     if repository is not None:
         lines += [

@@ -159,8 +159,8 @@ def _helm_release(
         "targetNamespace": folder.namespace,
     }
     rule = waiting.rule(folder.parent, folder.phase)
-    if rule is not None:
-        spec["timeout"] = _duration(rule[1])
+    # Flux would give up after five minutes, and install anew what was about to be ready.
+    spec["timeout"] = _duration(rule[1] if rule is not None else waiting.TIMEOUT)
     if depends:
         spec["dependsOn"] = [{"name": name} for name in depends]
     spec.update(sources.chart(folder))

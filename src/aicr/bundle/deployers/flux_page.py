@@ -21,8 +21,10 @@ def deploy(options: BundleOptions) -> list[str]:
         return ["kubectl apply -k ."]
     name, tag = gitops.oci_output(options)
     where = f"{options.flux_oci_source_name} --namespace {options.flux_namespace}"
+    # What was pushed without TLS is pulled without it.
+    insecure = " --insecure" if options.oci_plain_http else ""
     return [
-        f"flux create source oci {where} --url {name} --tag {tag}",
+        f"flux create source oci {where} --url {name} --tag {tag}{insecure}",
         f"flux create kustomization {where} --source OCIRepository/{options.flux_oci_source_name} "
         "--path ./ --prune true",
     ]
@@ -50,6 +52,10 @@ def _before(folders: list[Folder], options: BundleOptions, sources: Sources) -> 
             "",
             "Charts inside the bundle are cut out of its OCI artifact by ArtifactGenerators, which",
             "need Flux 2.7 or later with the component source-watcher.",
+            "",
+            "`flux create source oci` takes `--secret-ref` for a registry that asks for a log-in (`flux",
+            "create secret oci` makes the Secret), and `--cert-ref` for one whose certificate a private",
+            "authority signed (`flux create secret tls`).",
         ]
     elif any("Chart.yaml" in folder.files for folder in folders):
         note = gitops.publish_note(sources.repository, "Flux reads charts of the bundle")

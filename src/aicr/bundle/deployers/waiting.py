@@ -1,6 +1,6 @@
 """How long a release is waited for, where that differs from release to release.
 
-One table for the deployers that write it down for each release (helmfile, Terraform). It goes by the
+One table for the deployers that write it down for each release (helmfile, Terraform, Flux). It goes by the
 component, so what is installed before and after a chart shares its rule; a readiness gate is the
 exception, because not waiting for a gate would take away what it is for (requirements C-115, C-116).
 

@@ -23,7 +23,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from aicr.checks.deployment.check_nvidia_smi import CLAIM_TEMPLATE, claim_template
+from aicr.checks.deployment.check_nvidia_smi import CLAIM_TEMPLATE
 from aicr.checks.sdk import Context, allocation, failed
 from aicr.checks.sdk.namespaces import RunNamespace, run_namespace, wait_gone
 from aicr.checks.sdk.nodes import GPU
@@ -238,7 +238,8 @@ async def isolation(
             does not run.
     """
     if mechanism == allocation.DRA_CLAIM:
-        await context.cluster.create(claim_template(version), namespace=namespace)
+        template = allocation.one_gpu_template(CLAIM_TEMPLATE, version)
+        await context.cluster.create(template, namespace=namespace)
     lifecycle = PodLifecycle(context, namespace)
     wanted = placed(with_one_gpu(mechanism, nodes), context, tolerations=_TOLERATE_ALL)
     created = await lifecycle.create(wanted)

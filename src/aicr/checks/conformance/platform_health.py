@@ -15,7 +15,7 @@ from aicr.catalog.dependencies import is_enabled
 from aicr.checks.conformance.required import required
 from aicr.checks.sdk import CONFORMANCE, Check, Context, failed, resources
 from aicr.checks.sdk.outcome import could_not_tell
-from aicr.errors import NOT_FOUND, AicrError, invalid
+from aicr.errors import NOT_FOUND, AicrError, invalid, some_of
 from aicr.kube import kinds
 
 #: Reads at the same time.
@@ -57,10 +57,9 @@ async def run(context: Context) -> None:
         else:
             bad.append(f"{label}: {state.message}")
     if bad:
-        more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
         raise failed(
             f"{len(bad)} of {len(looks)} parts of the platform are not healthy: "
-            f"{'; '.join(bad[:5])}{more}",
+            f"{some_of(bad, 5, '; ')}",
             code=NOT_FOUND,
             hint="the evidence lists all of them",
         )

@@ -39,7 +39,7 @@ from aicr.checks.sdk.outcome import (
 from aicr.checks.sdk.pods import PodLifecycle
 from aicr.constraints import expression
 from aicr.constraints.expression import Expression
-from aicr.errors import AicrError, invalid
+from aicr.errors import AicrError, invalid, some_of
 
 CONSTRAINT: Final = "Deployment.gpu-driver.version"
 IMAGE: Final = "nvcr.io/nvidia/cuda:13.0.0-base-ubuntu22.04"
@@ -125,7 +125,9 @@ async def _run(context: Context, floor: Expression | None, coverage: Coverage) -
             resources = {node.name: resource_of(node, facts) for node in free}
             if "" in resources.values():
                 version = await cluster_reads.served_dra_version(context)
-                await context.cluster.create(claim_template(version), namespace=mine.name)
+                await context.cluster.create(
+                    allocation.one_gpu_template(CLAIM_TEMPLATE, version), namespace=mine.name
+                )
             unknown, found_broken = await _probe_all(context, mine.name, resources, floor, coverage)
             broken.update(found_broken)
     for name, why in sorted(broken.items()):
@@ -154,8 +156,7 @@ def _said(error: AicrError) -> str:
 
 def _some(reasons: dict[str, str]) -> str:
     """The first five of name → reason."""
-    first = "; ".join(f"{name}: {why}" for name, why in sorted(reasons.items())[:5])
-    return first + (f" and {len(reasons) - 5} more" if len(reasons) > 5 else "")
+    return some_of([f"{name}: {why}" for name, why in sorted(reasons.items())], 5, "; ")
 
 
 def _unmeasurable(why: str, code: str, floor: Expression | None) -> AicrError:
@@ -333,18 +334,6 @@ def probe_pod(node: str, resource: str) -> Document:
         "kind": "Pod",
         "metadata": {"name": pod_name(node)},
         "spec": spec,
-    }
-
-
-def claim_template(version: str) -> Document:
-    """A template for claims of one full GPU, in a served *version* of resource.k8s.io."""
-    request: Document = {"deviceClassName": allocation.GPU_DRIVER, "count": 1}
-    wrapped = request if version == "v1beta1" else {"exactly": request}
-    return {
-        "apiVersion": f"resource.k8s.io/{version}",
-        "kind": "ResourceClaimTemplate",
-        "metadata": {"name": CLAIM_TEMPLATE},
-        "spec": {"spec": {"devices": {"requests": [{"name": "gpu", **wrapped}]}}},
     }
 
 

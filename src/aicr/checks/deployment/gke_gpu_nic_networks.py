@@ -80,13 +80,7 @@ async def run(context: Context) -> None:
 
 
 async def _wiring(context: Context, wanted: Wiring, existing: set[str]) -> None:
-    runtime = await find(context, RUNTIME, TCPXO_RUNTIME)
-    if runtime is None:
-        raise failed(
-            f"ClusterTrainingRuntime {TCPXO_RUNTIME} not found, although the recipe delivers it",
-            code=NOT_FOUND,
-            hint=f"install {TRAINER} of this recipe again",
-        )
+    runtime = await deployed_runtime(context)
     problems = miswired(node_annotations(runtime), wanted)
     absent = sorted({entry["network"] for entry in wanted} - existing)
     if absent:
@@ -99,6 +93,22 @@ async def _wiring(context: Context, wanted: Wiring, existing: set[str]) -> None:
         )
     shown = ", ".join(f"{entry['interfaceName']}={entry['network']}" for entry in wanted)
     context.out(f"Runtime {TCPXO_RUNTIME} is wired as the recipe says: {shown}")
+
+
+async def deployed_runtime(context: Context) -> dict[str, Any]:
+    """The TCPXO runtime that the recipe delivers, as it is deployed.
+
+    Raises:
+        AicrError: NOT_FOUND, a verdict, when it is not there; as the read fails.
+    """
+    runtime = await find(context, RUNTIME, TCPXO_RUNTIME)
+    if runtime is None:
+        raise failed(
+            f"ClusterTrainingRuntime {TCPXO_RUNTIME} not found, although the recipe delivers it",
+            code=NOT_FOUND,
+            hint=f"install {TRAINER} of this recipe again",
+        )
+    return runtime
 
 
 def gpu_networks(networks: Sequence[Document]) -> list[Document]:

@@ -17,7 +17,7 @@ from typing import Any, Final
 from aicr.checks.deployment.gke_gpu_nic_networks import CAPABILITY, GPU_NIC
 from aicr.checks.sdk import DEPLOYMENT, Check, Context, Skip, declares, failed, require_list
 from aicr.checks.sdk.cluster_reads import probe_list
-from aicr.errors import CONFLICT, INTERNAL, NOT_FOUND, AicrError
+from aicr.errors import CONFLICT, INTERNAL, NOT_FOUND, AicrError, some_of
 from aicr.kube import kinds
 
 LABEL: Final = "cloud.google.com/gke-accelerator"
@@ -72,9 +72,8 @@ def _verdict(judged: Mapping[str, Topology]) -> None:
         f"{name}: {problem}" for name, topology in judged.items() for problem in topology.problems
     ]
     if problems:
-        more = f" and {len(problems) - 5} more" if len(problems) > 5 else ""
         raise failed(
-            f"GPU NICs are not where they belong: {'; '.join(problems[:5])}{more}",
+            f"GPU NICs are not where they belong: {some_of(problems, 5, '; ')}",
             code=CONFLICT,
             hint="create the node pool again with its GPU NIC networks in order, gVNIC only as eth0",
         )

@@ -14,7 +14,7 @@ from aicr.checks.sdk.cluster_reads import find
 from aicr.constraints import expression
 from aicr.errors import NOT_FOUND, AicrError
 from aicr.kube import kinds
-from aicr.values import versions
+from aicr.values import references, versions
 
 CONSTRAINT: Final = "Deployment.gpu-operator.version"
 NAMES: Final = ("gpu-operator", "nvidia-gpu-operator")
@@ -89,9 +89,7 @@ def tag_of(image: str) -> str:
 
     A digest is no tag, and neither is the port of a registry. ``-rc.1`` and the like stay.
     """
-    name, _, tag = image.partition("@")[0].rpartition(":")
-    if not name or "/" in tag:
-        return ""
+    tag = references.last_segment(image)[1] or ""
     version, _, suffix = tag.partition("-")
     return tag if _PRE_RELEASE.match(suffix) else version
 

@@ -37,6 +37,7 @@ from aicr.checks.performance.inference_serving import (
 )
 from aicr.checks.performance.inference_verdict import Measurement, Thresholds
 from aicr.checks.sdk import PERFORMANCE, Capability, Check, Context, Skip, failed, require
+from aicr.checks.sdk.allocation import one_gpu_template
 from aicr.checks.sdk.cluster_reads import established, probe_crd
 from aicr.errors import NOT_FOUND
 
@@ -95,7 +96,10 @@ async def _measured(context: Context, plan: Plan, namespace: str) -> Measurement
     if plan.storage_class:
         await fill_cache(context, plan, namespace)
     if plan.dra_version:
-        await create(inference_workload.claim_template(plan.dra_version), namespace=namespace)
+        await create(
+            one_gpu_template(inference_workload.CLAIM_TEMPLATE, plan.dra_version),
+            namespace=namespace,
+        )
     await create(inference_workload.deployment(plan.settings, plan.placement), namespace=namespace)
     await wait_ready(context, plan.settings, namespace)
     headers: Mapping[str, str] = {}

@@ -22,7 +22,7 @@ from aicr.checks.performance.inference_knobs import Settings
 from aicr.checks.performance.inference_occupancy import Ledgers
 from aicr.checks.sdk.allocation import DEVICE_PLUGIN, DRA_CLAIM, GPU_DRIVER, Facts
 from aicr.checks.sdk.nodes import GpuNode, labels_of, schedulable
-from aicr.errors import INTERNAL, AicrError, invalid
+from aicr.errors import INTERNAL, AicrError, invalid, some_of
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 #: Taints of this prefix are the node's condition, not a choice of who may run there.
@@ -218,9 +218,4 @@ def hostname(node: Mapping[str, Any]) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return (
-        "; ".join(names[:5]) + more
-        if any(": " in name for name in names)
-        else (", ".join(names[:5]) + more)
-    )
+    return some_of(names, 5, "; " if any(": " in name for name in names) else ", ")

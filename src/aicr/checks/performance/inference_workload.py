@@ -21,7 +21,7 @@ from typing import Any, Final
 from aicr.checks.performance import inference_storage as storage
 from aicr.checks.performance.inference_knobs import GATEWAY_EPP, Settings
 from aicr.checks.performance.inference_sizing import HOSTNAME
-from aicr.checks.sdk.allocation import DRA_CLAIM, GPU_DRIVER
+from aicr.checks.sdk.allocation import DRA_CLAIM
 from aicr.checks.sdk.nodes import GPU
 
 GROUP_VERSION: Final = "nvidia.com/v1beta1"
@@ -183,18 +183,6 @@ def _weights(settings: Settings) -> list[Document]:
         {"name": "HF_HUB_OFFLINE", "value": "1"},
         storage.token_variable(),
     ]
-
-
-def claim_template(version: str) -> Document:
-    """The template of a worker's claim: one full GPU, in a served version of ``resource.k8s.io``."""
-    request: Document = {"deviceClassName": GPU_DRIVER, "count": 1}
-    wrapped = request if version == "v1beta1" else {"exactly": request}
-    return {
-        "apiVersion": f"resource.k8s.io/{version}",
-        "kind": "ResourceClaimTemplate",
-        "metadata": {"name": CLAIM_TEMPLATE},
-        "spec": {"spec": {"devices": {"requests": [{"name": "gpu", **wrapped}]}}},
-    }
 
 
 def route(gateway_namespace: str, gateway: str, suffix: str) -> Document:

@@ -23,8 +23,9 @@ from aicr.checks.deployment.gke_gpu_nic_networks import (
     NEEDED,
     NETWORK,
     ORDINARY,
-    RUNTIME,
+    TRAINER,
     Wiring,
+    deployed_runtime,
     gpu_networks,
     miswired,
     node_annotations,
@@ -32,7 +33,6 @@ from aicr.checks.deployment.gke_gpu_nic_networks import (
 from aicr.checks.performance.nccl_plan import CAPABILITY, DELIVERED, Plan, wiring_of
 from aicr.checks.performance.nccl_variants import EFA, NET
 from aicr.checks.sdk import Context, failed
-from aicr.checks.sdk.cluster_reads import find
 from aicr.checks.sdk.pods import PodLifecycle
 from aicr.errors import INTERNAL, NOT_FOUND, AicrError
 from aicr.kube import kinds
@@ -191,18 +191,12 @@ async def delivered_runtime(context: Context, plan: Plan) -> dict[str, Any]:
     """
     assert plan.source == DELIVERED
     wanted: Wiring = wiring_of(plan)
-    runtime = await find(context, RUNTIME, TCPXO_RUNTIME)
-    if runtime is None:
-        raise failed(
-            f"ClusterTrainingRuntime {TCPXO_RUNTIME} not found, although the recipe delivers it",
-            code=NOT_FOUND,
-            hint="install kubeflow-trainer of this recipe again",
-        )
+    runtime = await deployed_runtime(context)
     problems = miswired(node_annotations(runtime), wanted)
     if problems:
         raise failed(
             f"the mapping of {TCPXO_RUNTIME} is not the recipe's: {'; '.join(problems)}",
-            hint="install kubeflow-trainer of this recipe again",
+            hint=f"install {TRAINER} of this recipe again",
         )
     existing = {each["metadata"]["name"] for each in await context.cluster.list(NETWORK)}
     absent = sorted({entry["network"] for entry in wanted} - existing)

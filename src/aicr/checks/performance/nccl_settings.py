@@ -7,7 +7,6 @@ know templates or clusters. Source: validators spec 7.1, 7.2; requirements V-273
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,18 +15,13 @@ from typing import Final
 from aicr.checks.performance.nccl_variants import EFA, NET, ROCE, Variant
 from aicr.checks.performance.stated import number
 from aicr.errors import AicrError, invalid
+from aicr.values import references
 
 FABRIC: Final = "AICR_NCCL_FABRIC"
 IMAGE: Final = "AICR_NCCL_RUNTIME_IMAGE"
 TRAINER: Final = "AICR_NCCL_TRAINER_MANIFESTS"
 #: What of a threshold has to be reached: the tolerance lives here, never in the operator.
 SHARE: Final = Fraction(9, 10)
-_HOST: Final = r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::\d{1,5})?/)?"
-_NAME: Final = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*"
-_REFERENCE: Final = re.compile(
-    rf"{_HOST}{_NAME}(?::[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}})?(?:@sha256:[0-9a-f]{{64}})?", re.ASCII
-)
-_MAX_REFERENCE: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +68,12 @@ def image(environ: Mapping[str, str]) -> str:
     """The image that replaces the template's, or "".
 
     Raises:
-        AicrError: INVALID_REQUEST for what is no image reference.
+        AicrError: INVALID_REQUEST for what is no image reference, and for a host in upper case: it is
+            rather a repository that no registry takes.
     """
     stated = environ.get(IMAGE, "").strip()
-    if stated and (len(stated) > _MAX_REFERENCE or not _REFERENCE.fullmatch(stated)):
+    host = references.split(stated).host
+    if stated and (host != host.lower() or not references.is_reference(stated)):
         raise _wrong(
             f'{IMAGE} "{stated}" is no image reference', "registry/path:tag, in lower case"
         )

@@ -6,10 +6,11 @@ verify   policy and facts → warnings, or INVALID_REQUEST   nothing for an unsp
 select   policy and facts → mechanism                      by preference only for an unspecified policy
 ```
 
-`inspect` reads what `detect` needs; the rest is pure. A device counts for DRA when its pool is whole in
-its newest generation, nothing taints it, and its node is Ready and not cordoned. How a policy follows
-from a recipe is not decided here: it comes in the validation input. Source: validators spec 5.5;
-requirements V-243, V-244, V-246; field case G7.
+`inspect` reads what `detect` needs; the rest is pure. `one_gpu_template` is the claim that a check makes
+where DRA is used. A device counts for DRA when its pool is whole in its newest generation, nothing taints
+it, and its node is Ready and not cordoned. How a policy follows from a recipe is not decided here: it
+comes in the validation input. Source: validators spec 5.5; requirements V-243, V-244, V-246; field case
+G7.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any, Final
 from aicr.checks.sdk import cluster_reads
 from aicr.checks.sdk.context import Context
 from aicr.checks.sdk.nodes import GPU, allocatable, is_cordoned, is_ready, is_simulated
-from aicr.errors import AicrError, invalid
+from aicr.errors import AicrError, invalid, some_of
 from aicr.kube import kinds
 
 DEVICE_PLUGIN: Final = "device-plugin-extended-resource"
@@ -191,7 +192,7 @@ def explain(facts: Facts) -> list[str]:
     found = []
     if facts.dual:
         found.append(
-            f"the GPUs of {', '.join(facts.dual[:5])}{_more(facts.dual)} are handed out twice: as "
+            f"the GPUs of {some_of(facts.dual, 5)} are handed out twice: as "
             f"{GPU} by the device plugin and by DRA driver {GPU_DRIVER}; two workloads can get the same GPU"
         )
     if facts.dra_backed_classes:
@@ -261,16 +262,24 @@ def repels(device: Document) -> bool:
     return any(taint.get("effect") in _REPELLING for taint in device.get("taints") or [])
 
 
+def one_gpu_template(name: str, version: str) -> dict[str, Any]:
+    """A template for claims of one full GPU, in a served *version* of ``resource.k8s.io``."""
+    request: dict[str, Any] = {"deviceClassName": GPU_DRIVER, "count": 1}
+    wrapped = request if version == "v1beta1" else {"exactly": request}
+    return {
+        "apiVersion": f"{cluster_reads.DRA_GROUP}/{version}",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": name},
+        "spec": {"spec": {"devices": {"requests": [{"name": "gpu", **wrapped}]}}},
+    }
+
+
 def _mismatch(policy: str, facts: Facts) -> AicrError:
     return invalid(
         f"the recipe hands out GPUs by {policy}, and the cluster does not: {facts.in_words()}",
         hint="the recipe's values and the installed components differ; compare them, or validate with "
         "the recipe that was installed",
     )
-
-
-def _more(names: Sequence[str]) -> str:
-    return f" and {len(names) - 5} more" if len(names) > 5 else ""
 
 
 def _spec(document: Document) -> Mapping[str, Any]:

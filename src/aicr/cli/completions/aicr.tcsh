@@ -14,20 +14,24 @@ complete aicr \
         'c/-t=/(yaml json table)/' \
         'c/--template=/f/' \
         'c/--config=/f/' \
-        'c/--os=/(amazonlinux cos ol rhel talos ubuntu)/' \
+        'c/--os=/(talos)/' \
         'c/--oke-addons=/f/' \
         'c/--aks-gpu-pools=/f/' \
         'c/--gke-gpu-pools=/f/' \
         'c/--kubeconfig=/f/' \
         'c/-k=/f/' \
+        'c/--privileged=/(true false)/' \
         'c/--service=/(aks bcm eks generic gke k0s kind lke metal3 ocp oke rke2)/' \
         'c/--accelerator=/(a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200)/' \
         'c/--gpu=/(a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200)/' \
         'c/--intent=/(inference training)/' \
+        'c/--os=/(amazonlinux cos ol rhel talos ubuntu)/' \
         'c/--platform=/(dynamo kubeflow nim runai slurm)/' \
         'c/--criteria=/f/' \
         'c/--snapshot=/f/' \
         'c/-s=/f/' \
+        'c/--slurm-accounting-mode=/(disabled customer-managed aicr-provided)/' \
+        'c/--runtime-inventory=/(enabled disabled)/' \
         'c/--data=/d/' \
         'c/--graph=/(mermaid svg)/' \
         'c/--format=/(table json yaml)/' \
@@ -41,11 +45,13 @@ complete aicr \
         'c/--deployer=/(argocd argocd-helm fleet flux helm helmfile terraform)/' \
         'c/-d=/(argocd argocd-helm fleet flux helm helmfile terraform)/' \
         'c/--chart-dir=/d/' \
+        'c/--fleet-mode=/(gitrepo helmop)/' \
         'c/--signing-key=/f/' \
         'c/--image-refs=/f/' \
         'c/--ca-file=/f/' \
         'c/--phase=/(deployment conformance performance all)/' \
         'c/--runner=/(job local)/' \
+        'c/--fail-on-error=/(true false)/' \
         'c/--report=/f/' \
         'c/--evidence-dir=/d/' \
         'c/--emit-attestation=/d/' \
@@ -53,10 +59,11 @@ complete aicr \
         'c/--key=/f/' \
         'c/--trust-root=/f/' \
         'c/--pointers-dir=/d/' \
-        'c/--min-trust-level=/(unknown unverified attested verified)/' \
+        'c/--min-trust-level=/(unknown unverified attested verified max)/' \
         'c/--baseline=/f/' \
         'c/-b=/f/' \
         'c/--target=/f/' \
+        'c/--fail-on-drift=/(true false)/' \
         'c/--format=/(text json yaml)/' \
         'c/-t=/(text json yaml)/' \
         'c/--from=/f/' \
@@ -73,9 +80,16 @@ complete aicr \
         'c/--format=/(yaml json)/' \
         'c/-t=/(yaml json)/' \
         'c/--discovery=/(kubernetes volcano osmo-with-kai run-ai)/' \
+        'c/--level=/(1 2 3 4)/' \
         'c/--binary=/f/' \
+        'c/--backend=/(nccl gloo)/' \
         'c/--gang-dir=/d/' \
+        'c/--strategy=/(UNSPECIFIED EXECUTE_REMEDIATION STORE_ONLY STORE_AND_ANALYSE)/' \
         'c/--token-file=/f/' \
+        'c/--check=/(nccl-loopback nccl-allreduce)/' \
+        'c/--fabric=/(nvlink pcie ib roce efa tcpxo mnnvl socket)/' \
+        'c/--rule=/(base-missing check-conditions-list check-document check-empty check-existence-only check-forbidden check-half-expression check-no-guard check-operation check-unreadable check-vacuous-loop component-incoherent component-undeployable component-unregistered component-unused component-without-check constraint-expression constraint-loosened constraint-path constraint-redundant constraint-repeated criteria-empty criteria-not-restated criteria-spelling criteria-twins criteria-typo declared-check dependency-circle dependency-unknown document-header document-shape duplicate-name entry-replaced file-refused ignored-file kustomize-override legacy-header manifest-render missing-file mixin-conflict mixin-unknown mixin-unused overlay-dead override-dead override-dotted-key override-drops-entries override-redundant override-type parent-circle parent-missing profile-conflict profile-invalid recipe-unresolvable registry-entry registry-value-path template-syntax toggle-not-boolean tree-refused unknown-component-name unknown-field unknown-field-strict unpinned-image unpinned-version unquoted-text unused-file upgrade-record validation-function validation-terms validator-document validator-duplicate validator-entry value-misread values-not-a-map yaml)/' \
+        'c/--ignore=/(base-missing check-conditions-list check-document check-empty check-existence-only check-forbidden check-half-expression check-no-guard check-operation check-unreadable check-vacuous-loop component-incoherent component-undeployable component-unregistered component-unused component-without-check constraint-expression constraint-loosened constraint-path constraint-redundant constraint-repeated criteria-empty criteria-not-restated criteria-spelling criteria-twins criteria-typo declared-check dependency-circle dependency-unknown document-header document-shape duplicate-name entry-replaced file-refused ignored-file kustomize-override legacy-header manifest-render missing-file mixin-conflict mixin-unknown mixin-unused overlay-dead override-dead override-dotted-key override-drops-entries override-redundant override-type parent-circle parent-missing profile-conflict profile-invalid recipe-unresolvable registry-entry registry-value-path template-syntax toggle-not-boolean tree-refused unknown-component-name unknown-field unknown-field-strict unpinned-image unpinned-version unquoted-text unused-file upgrade-record validation-function validation-terms validator-document validator-duplicate validator-entry value-misread values-not-a-map yaml)/' \
         'c/--phase=/(deployment conformance performance)/' \
         'c/--format=/(table json markdown)/' \
         'c/-t=/(table json markdown)/' \
@@ -90,20 +104,24 @@ complete aicr \
         'n/-t/(yaml json table)/' \
         'n/--template/f/' \
         'n/--config/f/' \
-        'n/--os/(amazonlinux cos ol rhel talos ubuntu)/' \
+        'n/--os/(talos)/' \
         'n/--oke-addons/f/' \
         'n/--aks-gpu-pools/f/' \
         'n/--gke-gpu-pools/f/' \
         'n/--kubeconfig/f/' \
         'n/-k/f/' \
+        'n/--privileged/(true false)/' \
         'n/--service/(aks bcm eks generic gke k0s kind lke metal3 ocp oke rke2)/' \
         'n/--accelerator/(a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200)/' \
         'n/--gpu/(a100 b200 gb200 gb300 h100 h200 l40 l40s rtx-pro-6000 vr200)/' \
         'n/--intent/(inference training)/' \
+        'n/--os/(amazonlinux cos ol rhel talos ubuntu)/' \
         'n/--platform/(dynamo kubeflow nim runai slurm)/' \
         'n/--criteria/f/' \
         'n/--snapshot/f/' \
         'n/-s/f/' \
+        'n/--slurm-accounting-mode/(disabled customer-managed aicr-provided)/' \
+        'n/--runtime-inventory/(enabled disabled)/' \
         'n/--data/d/' \
         'n/--graph/(mermaid svg)/' \
         'n/--format/(table json yaml)/' \
@@ -117,11 +135,13 @@ complete aicr \
         'n/--deployer/(argocd argocd-helm fleet flux helm helmfile terraform)/' \
         'n/-d/(argocd argocd-helm fleet flux helm helmfile terraform)/' \
         'n/--chart-dir/d/' \
+        'n/--fleet-mode/(gitrepo helmop)/' \
         'n/--signing-key/f/' \
         'n/--image-refs/f/' \
         'n/--ca-file/f/' \
         'n/--phase/(deployment conformance performance all)/' \
         'n/--runner/(job local)/' \
+        'n/--fail-on-error/(true false)/' \
         'n/--report/f/' \
         'n/--evidence-dir/d/' \
         'n/--emit-attestation/d/' \
@@ -129,10 +149,11 @@ complete aicr \
         'n/--key/f/' \
         'n/--trust-root/f/' \
         'n/--pointers-dir/d/' \
-        'n/--min-trust-level/(unknown unverified attested verified)/' \
+        'n/--min-trust-level/(unknown unverified attested verified max)/' \
         'n/--baseline/f/' \
         'n/-b/f/' \
         'n/--target/f/' \
+        'n/--fail-on-drift/(true false)/' \
         'n/--format/(text json yaml)/' \
         'n/-t/(text json yaml)/' \
         'n/--from/f/' \
@@ -149,9 +170,16 @@ complete aicr \
         'n/--format/(yaml json)/' \
         'n/-t/(yaml json)/' \
         'n/--discovery/(kubernetes volcano osmo-with-kai run-ai)/' \
+        'n/--level/(1 2 3 4)/' \
         'n/--binary/f/' \
+        'n/--backend/(nccl gloo)/' \
         'n/--gang-dir/d/' \
+        'n/--strategy/(UNSPECIFIED EXECUTE_REMEDIATION STORE_ONLY STORE_AND_ANALYSE)/' \
         'n/--token-file/f/' \
+        'n/--check/(nccl-loopback nccl-allreduce)/' \
+        'n/--fabric/(nvlink pcie ib roce efa tcpxo mnnvl socket)/' \
+        'n/--rule/(base-missing check-conditions-list check-document check-empty check-existence-only check-forbidden check-half-expression check-no-guard check-operation check-unreadable check-vacuous-loop component-incoherent component-undeployable component-unregistered component-unused component-without-check constraint-expression constraint-loosened constraint-path constraint-redundant constraint-repeated criteria-empty criteria-not-restated criteria-spelling criteria-twins criteria-typo declared-check dependency-circle dependency-unknown document-header document-shape duplicate-name entry-replaced file-refused ignored-file kustomize-override legacy-header manifest-render missing-file mixin-conflict mixin-unknown mixin-unused overlay-dead override-dead override-dotted-key override-drops-entries override-redundant override-type parent-circle parent-missing profile-conflict profile-invalid recipe-unresolvable registry-entry registry-value-path template-syntax toggle-not-boolean tree-refused unknown-component-name unknown-field unknown-field-strict unpinned-image unpinned-version unquoted-text unused-file upgrade-record validation-function validation-terms validator-document validator-duplicate validator-entry value-misread values-not-a-map yaml)/' \
+        'n/--ignore/(base-missing check-conditions-list check-document check-empty check-existence-only check-forbidden check-half-expression check-no-guard check-operation check-unreadable check-vacuous-loop component-incoherent component-undeployable component-unregistered component-unused component-without-check constraint-expression constraint-loosened constraint-path constraint-redundant constraint-repeated criteria-empty criteria-not-restated criteria-spelling criteria-twins criteria-typo declared-check dependency-circle dependency-unknown document-header document-shape duplicate-name entry-replaced file-refused ignored-file kustomize-override legacy-header manifest-render missing-file mixin-conflict mixin-unknown mixin-unused overlay-dead override-dead override-dotted-key override-drops-entries override-redundant override-type parent-circle parent-missing profile-conflict profile-invalid recipe-unresolvable registry-entry registry-value-path template-syntax toggle-not-boolean tree-refused unknown-component-name unknown-field unknown-field-strict unpinned-image unpinned-version unquoted-text unused-file upgrade-record validation-function validation-terms validator-document validator-duplicate validator-entry value-misread values-not-a-map yaml)/' \
         'n/--phase/(deployment conformance performance)/' \
         'n/--format/(table json markdown)/' \
         'n/-t/(table json markdown)/' \

@@ -23,7 +23,8 @@ from aicr.fabric import causes, nccl_output, thresholds
 from aicr.fabric.nccl_output import Output, Row
 from aicr.preflight import names
 from aicr.preflight.checks import environment, environment_process, exit_codes, loopback_settings
-from aicr.preflight.checks.environment import Interrupted, Report, as_text, fields
+from aicr.preflight.checks.ending import guarded
+from aicr.preflight.checks.environment import Report, as_text, fields
 from aicr.preflight.checks.environment_gpus import product_names
 from aicr.preflight.checks.environment_process import Completed, Process
 from aicr.preflight.checks.exit_codes import Outcome
@@ -209,15 +210,12 @@ def main(
         process, report: what tests replace.
     """
     log = environment.plain_log(MODULE, stream)
-    try:
-        with environment.interruptible():
-            return _run(environ, stream, process, report)
-    except Interrupted as interrupted:
-        log.warning("Interrupted: the benchmark was ended", extra=fields(signal=str(interrupted)))
-        return exit_codes.of_signal(interrupted.signal)
-    except Exception as error:
-        log.error("Unexpected error: this is a bug of the check", extra=environment.bug(error))
-        return exit_codes.gate(exit_codes.FAILED, environ.get(names.STRATEGY, ""), log.warning)
+    return guarded(
+        lambda: _run(environ, stream, process, report),
+        log,
+        interrupted="the benchmark was ended",
+        strategy=environ.get(names.STRATEGY, ""),
+    )
 
 
 def _run(

@@ -13,9 +13,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import random as random_module
-from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -25,12 +24,13 @@ from aicr.kube.port import Cluster, Document
 from aicr.kube.queue import DONE, Queue, Result, work
 from aicr.preflight import names
 from aicr.preflight.controller.caches import Caches, Key
+from aicr.preflight.controller.gang_views import GangView, Viewer
 from aicr.preflight.controller.metrics import NO_METRICS, GangMetrics
 from aicr.preflight.controller.pace import Pace
 from aicr.preflight.gang import configmap as cm
 from aicr.preflight.gang import naming
 from aicr.preflight.gang.coordination import Gang, Plan, Rules, plan
-from aicr.preflight.gang.groups import Anchor, Group
+from aicr.preflight.gang.groups import Group
 from aicr.preflight.gang.pods import GangPod
 from aicr.preflight.gang.reading import Shared
 from aicr.preflight.gang.resolver import Resolver, said
@@ -57,17 +57,6 @@ class _Memory:
     """Times in a row that its group was not there."""
     master: tuple[str, int] | None = None
     """Node and port of a master on the host network, as last written."""
-
-
-@dataclass(frozen=True, slots=True)
-class _View:
-    """A gang as its pods and group show it."""
-
-    gang: Gang
-    pods: Sequence[GangPod]
-    anchor: Anchor | None = None
-    strays: Sequence[Anchor] = field(default_factory=tuple)
-    """Anchors of members whose id gives another ConfigMap than they mount (known bug #1142)."""
 
 
 class GangController:
@@ -99,7 +88,6 @@ class GangController:
         rules: Rules | None = None,
     ) -> None:
         self._cluster = cluster
-        self._resolver = resolver
         self._caches = caches
         self._master_port = master_port
         self._checks_of = checks_of
@@ -110,7 +98,8 @@ class GangController:
         self._metrics = metrics
         self._times = times or Times()
         self._rules = rules or Rules()
-        self._groups: Shared[Group] = Shared(clock, age=self._times.shared)
+        groups: Shared[Group] = Shared(clock, age=self._times.shared)
+        self._viewer = Viewer(resolver, caches, groups, master_port=master_port)
         self._pace = Pace(clock, self._times)
         self._memory: dict[Key, _Memory] = {}
         self._queue: Queue[Key] | None = None
@@ -166,8 +155,7 @@ class GangController:
                 if pause > 0:
                     return Result(self._sooner(pause, decided.wait))
             # What is planned may rest on a group read a moment ago; what is written must not.
-            if view.anchor is not None:
-                self._groups.forget(view.anchor)
+            self._viewer.read_anew(view)
             view = await self._view(key)
             if view is None:
                 return DONE
@@ -179,56 +167,12 @@ class GangController:
 
     # What is true
 
-    async def _view(self, key: Key) -> _View | None:
-        """The gang of *key* with its group just read; None if no discoverer recognises it."""
-        namespace, name = key
-        stored = cm.read(self._caches.config_map(key)).gang_id
-        pods: list[GangPod] = []
-        anchors: Counter[Anchor] = Counter()
-        strays: dict[Anchor, None] = {}
-        for pod in self._caches.mounting(key):
-            anchor = self._resolver.anchor(pod)
-            if anchor is not None:
-                own = name in naming.names_of(anchor.gang_id)
-                if own and stored not in ("", anchor.gang_id):
-                    LOG.error(
-                        "pod %s/%s of gang %s mounts ConfigMap %s of gang %s, which it is not put "
-                        "into; create it again",
-                        *(namespace, pod.name, anchor.gang_id, name, stored),
-                    )
-                    continue
-                if pod.live:
-                    anchors[anchor] += 1
-                if not own:
-                    strays[anchor] = None
-            pods.append(pod)
-        if not anchors:
-            LOG.info("no gang discoverer of namespace %s recognises the pods of %s", *key)
-            return None
-        chosen = max(anchors, key=lambda one: (one.gang_id == stored, anchors[one], one.gang_id))
-        group = await self._groups.get(chosen, lambda: self._read(chosen))
-        gang_id = stored or await self._id_of(chosen, pods)
-        others = sum(self._resolver.anchor(pod) == chosen for pod in self._caches.loose(namespace))
-        gang = Gang(
-            namespace,
-            name,
-            gang_id,
-            self._master_port,
-            group,
-            others,
+    async def _view(self, key: Key) -> GangView | None:
+        return await self._viewer.view(
+            key,
             taken_ports=lambda node: self._taken(node, key),
             last_generation=self._memory[key].generation,
         )
-        return _View(gang, pods, chosen, tuple(strays))
-
-    async def _id_of(self, anchor: Anchor, pods: Sequence[GangPod]) -> str:
-        """The gang id for a ConfigMap that has to be made, with ancestors where those are configured."""
-        one = next(pod for pod in pods if pod.live and self._resolver.anchor(pod) == anchor)
-        located = await self._resolver.of(one.namespace).locate(one)
-        return located.gang_id if located is not None else anchor.gang_id
-
-    async def _read(self, anchor: Anchor) -> Group:
-        return await self._resolver.of(anchor.namespace).read(anchor)
 
     def _taken(self, node: str, key: Key) -> frozenset[int]:
         written = {
@@ -238,7 +182,7 @@ class GangController:
         }
         return self._caches.master_ports(node, besides=key) | written
 
-    def _plan(self, view: _View, current: Document | None) -> Plan:
+    def _plan(self, view: GangView, current: Document | None) -> Plan:
         return plan(
             view.gang,
             view.pods,
@@ -248,13 +192,13 @@ class GangController:
             rules=self._rules,
         )
 
-    def _may_create(self, view: _View, key: Key) -> bool:
+    def _may_create(self, view: GangView, key: Key) -> bool:
         """Whether a missing ConfigMap is made: not when it went away together with its group."""
         return self._caches.config_map(key) is not None or view.gang.group.found
 
     # Writing
 
-    async def _write(self, key: Key, view: _View) -> Plan:
+    async def _write(self, key: Key, view: GangView) -> Plan:
         """Decide on the ConfigMap as the server has it, and write that; others may be faster."""
         namespace, name = key
         for attempt in range(TRIES):
@@ -302,7 +246,7 @@ class GangController:
 
     # Afterwards
 
-    def _settled(self, key: Key, memory: _Memory, view: _View, decided: Plan) -> Result:
+    def _settled(self, key: Key, memory: _Memory, view: GangView, decided: Plan) -> Result:
         """Remember and tell what was decided; when to look again."""
         state = decided.state
         if decided.reasons != memory.reasons:
@@ -344,7 +288,7 @@ class GangController:
             return DONE
         state = cm.read(cached)
         gang = Gang(*key, state.gang_id, self._master_port, Group(found=False, name=""))
-        view = _View(gang, ())
+        view = GangView(gang, ())
         memory.master = None
         memory.generation, memory.complete = state.generation, False
         if self._plan(view, cached).document is not None:
@@ -361,7 +305,7 @@ class GangController:
         await self._delete(cached)
         return DONE
 
-    async def _clear_orphans(self, key: Key, view: _View) -> None:
+    async def _clear_orphans(self, key: Key, view: GangView) -> None:
         """Delete ConfigMaps under names that members' ids give, when no pod mounts them (#1142)."""
         for anchor in view.strays:
             for name in naming.names_of(anchor.gang_id):
@@ -393,7 +337,7 @@ class GangController:
         self._metrics.written("deleted")
 
 
-def _master(view: _View, state: cm.State) -> tuple[str, int] | None:
+def _master(view: GangView, state: cm.State) -> tuple[str, int] | None:
     """Node and port of the master, if it is on the host network."""
     if not state.members:
         return None

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from aicr.errors import some_of
 from aicr.preflight import names
 from aicr.preflight.gang import configmap as cm
 from aicr.preflight.gang.pods import GangPod
@@ -25,6 +26,8 @@ FORMING: Final = "forming"
 UNSIZED: Final = "unsized"
 LOSING: Final = "losing"
 EMPTY: Final = "empty"
+
+_NAMED: Final = 8
 
 
 def gangs(documents: Iterable[Mapping[str, Any]], pods: Iterable[GangPod]) -> list[dict[str, Any]]:
@@ -102,11 +105,5 @@ def line(row: Mapping[str, Any]) -> str:
     dead = [member["name"] for member in row["members"] if not member["live"]]
     for word, who in (("missing", row["missing"]), ("late", row["late"]), ("not alive", dead)):
         if who:
-            parts.append(f"{word} {shown(who)}")
+            parts.append(f"{word} {some_of(who, _NAMED)}")
     return ", ".join(parts)
-
-
-def shown(who: Sequence[str], most: int = 8) -> str:
-    """Names for people: the first few, and how many more."""
-    more = len(who) - most
-    return ", ".join(who[:most]) + (f" and {more} more" if more > 0 else "")

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from aicr.artifacts import whole_files
 from aicr.errors import invalid
 from aicr.validate.evidence import cncf_pages
 from aicr.validate.evidence.bounded import Deadline
-from aicr.validate.evidence.folder import FOLDER_MODE, replace_file
+from aicr.validate.evidence.folder import FOLDER_MODE
 from aicr.validate.evidence.times import EvidenceTimes
 
 PAGE_MODE: Final = 0o644
@@ -78,7 +79,7 @@ def write_pages(pages: Mapping[str, str], directory: str, deadline: Deadline) ->
         for name in sorted(pages):
             deadline.check()
             path = os.path.join(directory, name)
-            replace_file(path, pages[name].encode(), PAGE_MODE)
+            whole_files.replace(path, pages[name].encode(), PAGE_MODE)
             written.append(path)
     except OSError as error:
         raise invalid(

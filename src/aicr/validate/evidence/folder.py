@@ -12,11 +12,10 @@ know what the files mean. Source: validators spec 9.3; decisions 44 and 47.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping
 from typing import Final
 
-from aicr.artifacts import checksums
+from aicr.artifacts import checksums, whole_files
 from aicr.bundle import output
 from aicr.errors import CONFLICT, AicrError, invalid, not_found
 
@@ -41,23 +40,12 @@ def write(files: Mapping[str, bytes], directory: str, *, replace: bool) -> None:
         AicrError: INVALID_REQUEST or CONFLICT when the folder cannot be written there.
     """
     made = {path: (data, FILE_MODE) for path, data in files.items()}
-    aside = ""
     try:
-        if replace:
-            place = os.path.abspath(directory)
-            aside = os.path.join(os.path.dirname(place), f".aicr-{os.urandom(6).hex()}")
-            os.rename(place, aside)
-        output.write_bundle(made, directory)
-    except (OSError, AicrError) as error:
-        if aside and os.path.isdir(aside):
-            os.rename(aside, directory)
-        if isinstance(error, AicrError):
-            raise AicrError(
-                error.code, error.message, where=FLAG, hint=error.hint, context=error.context
-            ) from error
-        raise _unwritable(directory, error) from error
-    if aside:
-        shutil.rmtree(aside)
+        output.write_bundle(made, directory, vouched=replace)
+    except AicrError as error:
+        raise AicrError(
+            error.code, error.message, where=FLAG, hint=error.hint, context=error.context
+        ) from error
 
 
 def occupied(directory: str) -> bool:
@@ -86,24 +74,6 @@ def foreign(directory: str, problems: list[str]) -> AicrError:
     )
 
 
-def replace_file(path: str, data: bytes, mode: int = FILE_MODE) -> None:
-    """Write one file whole, with that mode whatever the umask; OSError when it cannot be."""
-    scratch = os.path.join(os.path.dirname(path) or ".", f".aicr-{os.urandom(6).hex()}")
-    handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(handle, view) :]
-            os.fchmod(handle, mode)
-        finally:
-            os.close(handle)
-        os.replace(scratch, path)
-    except BaseException:
-        os.unlink(scratch)
-        raise
-
-
 def add(path: str, data: bytes) -> None:
     """Put a file into a bundle that is on disk.
 
@@ -111,7 +81,7 @@ def add(path: str, data: bytes) -> None:
         AicrError: INVALID_REQUEST when it cannot be written.
     """
     try:
-        replace_file(path, data)
+        whole_files.replace(path, data, FILE_MODE)
     except OSError as error:
         raise _unwritable(path, error) from error
 

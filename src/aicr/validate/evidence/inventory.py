@@ -112,11 +112,7 @@ def _listed(document: Any) -> tuple[dict[str, tuple[int, str]], list[str]]:
         if not isinstance(path, str) or type(size) is not int or not isinstance(digest, str):
             problems.append(f"{MANIFEST}: files[{number}] has no path, size and sha256")
             continue
-        fault = checksums.path_problem(path)
-        if not fault and path in EXCLUDED:
-            fault = "cannot be covered by the list itself"
-        if not fault and path in listed:
-            fault = "is listed twice"
+        fault = checksums.listing_fault(path, listed, EXCLUDED)
         if fault:
             problems.append(f"{MANIFEST}: path {path!r} {fault}")
         else:

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from aicr import yamlio
+from aicr.artifacts import whole_files
 from aicr.errors import CONFLICT, AicrError, invalid
 from aicr.validate.evidence import canonical
-from aicr.validate.evidence.folder import replace_file
+from aicr.values import references
 
 SCHEMA_VERSION: Final = "1.0.0"
 ROOT: Final = "recipes/evidence"
-_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _LONGEST_SLUG: Final = 80
 _POINTER_MODE: Final = 0o644
 
@@ -114,7 +114,7 @@ def parse(data: bytes, source: str) -> Pointer:
     oci, digest, type_, recipe, attested_at = (str(text) for text in texts)
     if not canonical.is_segment(recipe):
         raise invalid("the pointer's recipe is not one segment of a path", where=source)
-    if bool(oci) != bool(digest) or (digest and not _DIGEST.fullmatch(digest)):
+    if bool(oci) != bool(digest) or (digest and not references.is_digest(digest)):
         raise invalid("the pointer's bundle needs an address and a sha256 digest", where=source)
     return Pointer(
         recipe, oci, digest, type_, attested_at, _signer(entry, source), found.get("profile")
@@ -142,7 +142,7 @@ def commit_path(recipe: str, digest: str = "", signer: Signer | None = None) -> 
         raise invalid(f"{recipe!r} is not one segment of a path", where="recipe")
     if signer is None:
         return f"{ROOT}/{recipe}.yaml"
-    if not _DIGEST.fullmatch(digest):
+    if not references.is_digest(digest):
         raise invalid(f"{digest!r} is not sha256: and 64 lower-case hex digits", where="digest")
     return f"{ROOT}/{recipe}/{source_slug(signer)}/{digest.replace(':', '-')}.yaml"
 
@@ -193,9 +193,9 @@ def place(root: str, data: bytes) -> str:
 
 def _claim(target: str, data: bytes, path: str) -> None:
     """Make *target* hold *data* unless it holds something else."""
-    scratch = f"{target}.{os.urandom(6).hex()}"
-    replace_file(scratch, data, _POINTER_MODE)
+    scratch = whole_files.sibling(target)
     try:
+        whole_files.write_new(scratch, data, _POINTER_MODE)
         os.link(scratch, target)
     except FileExistsError:
         with open(target, "rb") as stream:
@@ -208,4 +208,4 @@ def _claim(target: str, data: bytes, path: str) -> None:
                 hint="look at what it points to; remove it if this one replaces it",
             ) from None
     finally:
-        os.unlink(scratch)
+        whole_files.discard(scratch)

@@ -32,9 +32,6 @@ Document = dict[str, Any]
 class Referring(Registry):
     """A registry that is also asked for what refers to an artifact."""
 
-    def __enter__(self) -> Referring:
-        return self
-
     def attach(self, address: oci.Address, subject: oci.Blob, data: bytes) -> str:
         """Attach an attestation to the artifact whose manifest is *subject*; the digest of it.
 

@@ -26,7 +26,8 @@ from aicr.preflight.checks.allreduce.clock import Clock
 from aicr.preflight.checks.allreduce.gang import Place, Refusal
 from aicr.preflight.checks.allreduce.run import Run
 from aicr.preflight.checks.allreduce.settings import Benchmark, GangSettings
-from aicr.preflight.checks.environment import Interrupted, Report, Reporting, as_text, fields
+from aicr.preflight.checks.ending import guarded
+from aicr.preflight.checks.environment import Report, Reporting, as_text, fields
 from aicr.preflight.checks.environment_gpus import product_names
 from aicr.preflight.checks.environment_process import Process
 from aicr.preflight.checks.exit_codes import Outcome
@@ -60,15 +61,12 @@ def main(environ: Mapping[str, str], stream: TextIO, world: World = World()) -> 
         world: what tests replace.
     """
     log = environment.plain_log(MODULE, stream)
-    try:
-        with environment.interruptible():
-            return _run(environ, stream, world)
-    except Interrupted as interrupted:
-        log.warning("Interrupted: the workers were ended", extra=fields(signal=str(interrupted)))
-        return exit_codes.of_signal(interrupted.signal)
-    except Exception as error:
-        log.error("Unexpected error: this is a bug of the check", extra=environment.bug(error))
-        return exit_codes.gate(exit_codes.FAILED, environ.get(names.STRATEGY, ""), log.warning)
+    return guarded(
+        lambda: _run(environ, stream, world),
+        log,
+        interrupted="the workers were ended",
+        strategy=environ.get(names.STRATEGY, ""),
+    )
 
 
 def _run(environ: Mapping[str, str], stream: TextIO, world: World) -> int:

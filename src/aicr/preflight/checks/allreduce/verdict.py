@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from aicr.errors import some_of
 from aicr.fabric import causes
 from aicr.fabric.thresholds import Threshold
 from aicr.preflight.checks import exit_codes
@@ -265,8 +266,8 @@ def localisation(nodes: Sequence[Node], found: Found) -> str:
     if found.nodes:
         parts.append(f"isolated: {_list(nodes, found.nodes)}")
     if found.links:
-        shown = ", ".join(f"{nodes[a]} and {nodes[b]}" for a, b in found.links[:_NAMED])
-        parts.append(f"slow together: {shown}{_more(len(found.links))}")
+        links = [f"{nodes[a]} and {nodes[b]}" for a, b in found.links]
+        parts.append(f"slow together: {some_of(links, _NAMED)}")
     if found.suspects:
         parts.append(f"suspected: {_list(nodes, found.suspects)}")
     return "; ".join(parts)
@@ -331,8 +332,4 @@ def _told(nodes: Sequence[Node], failures: dict[int, Failure], silent: list[int]
 def _list(nodes: Sequence[Node], which: Sequence[int]) -> str:
     if len(which) == len(nodes) > 1:
         return "all nodes"
-    return ", ".join(str(nodes[node]) for node in which[:_NAMED]) + _more(len(which))
-
-
-def _more(number: int) -> str:
-    return f" and {number - _NAMED} more" if number > _NAMED else ""
+    return some_of([str(nodes[node]) for node in which], _NAMED)

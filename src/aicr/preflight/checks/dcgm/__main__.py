@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final, TextIO
 
 from aicr.errors import AicrError
@@ -20,7 +21,8 @@ from aicr.preflight.checks.dcgm import settings as dcgm_settings
 from aicr.preflight.checks.dcgm.bindings import Bindings
 from aicr.preflight.checks.dcgm.hostengine import Hostengine
 from aicr.preflight.checks.dcgm.run import Run
-from aicr.preflight.checks.environment import Interrupted, Report, Reporting, fields
+from aicr.preflight.checks.ending import guarded
+from aicr.preflight.checks.environment import Report, Reporting, fields
 from aicr.preflight.checks.environment_gpus import list_gpus
 from aicr.preflight.checks.environment_process import Process
 
@@ -51,30 +53,25 @@ def main(
         log.error("Configuration error", extra=fields(error=environment.as_text(error)))
         return exit_codes.FAILED
     assert reporting is not None
-    try:
-        with environment.interruptible():
-            run = Run(
-                settings,
-                engine or Bindings(environ),
-                lambda: list_gpus(process, environ),
-                report or _sender(reporting, environ, log),
-                log,
-                sleep,
-            )
-            outcome = run.go()
-    except Interrupted as interrupted:
-        log.warning(
-            "Interrupted: the diagnostic was stopped", extra=fields(signal=str(interrupted))
+    strategy, make_sender = reporting.strategy, partial(_sender, reporting, environ, log)
+
+    def diagnose() -> int:
+        outcome = Run(
+            settings,
+            engine or Bindings(environ),
+            lambda: list_gpus(process, environ),
+            report or make_sender(),
+            log,
+            sleep,
+        ).go()
+        tell = log.info if outcome.exit_code == exit_codes.PASSED else log.error
+        tell(
+            f"Check {outcome.verdict}",
+            extra=fields(reason=outcome.message, unsent=len(outcome.unsent)),
         )
-        return exit_codes.of_signal(interrupted.signal)
-    except Exception as error:
-        log.error("Unexpected error: this is a bug of the check", extra=environment.bug(error))
-        return exit_codes.gate(exit_codes.FAILED, reporting.strategy, log.warning)
-    tell = log.info if outcome.exit_code == exit_codes.PASSED else log.error
-    tell(
-        f"Check {outcome.verdict}", extra=fields(reason=outcome.message, unsent=len(outcome.unsent))
-    )
-    return exit_codes.gate(outcome.exit_code, reporting.strategy, log.warning)
+        return exit_codes.gate(outcome.exit_code, strategy, log.warning)
+
+    return guarded(diagnose, log, interrupted="the diagnostic was stopped", strategy=strategy)
 
 
 def _sender(reporting: Reporting, environ: Mapping[str, str], log: logging.Logger) -> Report:

@@ -1,8 +1,9 @@
-"""Which proxy leads to a server: HTTPS_PROXY, HTTP_PROXY and NO_PROXY as kubectl reads them.
+"""Which proxy leads to a server: HTTPS_PROXY, HTTP_PROXY and NO_PROXY as kubectl and helm read them.
 
-Pure; the environment is passed in. The rules are those of Go's net/http, because users set these
-variables so that kubectl works: lower case as well as upper case, loopback never through a proxy,
-NO_PROXY with domains, addresses, ranges and ports. It must not know kubeconfig.
+Pure; the environment is passed in. One rule for clusters, registries and files at an address. It is
+that of Go's net/http, because users set these variables so that kubectl works: lower case as well as
+upper case, loopback never through a proxy, NO_PROXY with domains, addresses, ranges and ports. It
+must not know who connects, nor kubeconfig.
 
 Source: golang.org/x/net/http/httpproxy.
 """
@@ -15,7 +16,7 @@ from collections.abc import Mapping
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from aicr.errors import invalid
-from aicr.kube.credentials import basic
+from aicr.values.basic_login import basic
 
 SCHEMES = ("http", "https")
 
