@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from tests.checks.contexts import Seen, put
+from tests.checks.contexts import ENOUGH, Seen, put
 from tests.checks_nccl.bench import SHORT, crd, gpu_node, validation
 from tests.kube.fakeapi import SERVED, FakeApi, refuse
 from tests.kube.loopback import cluster, run
@@ -18,6 +18,7 @@ from aicr.checks.performance import cre_plan, cre_training_goodput, nccl_cre_all
 from aicr.checks.performance.cre_plan import GOODPUT, NCCL, Record
 from aicr.checks.sdk.nodes import gpu_nodes
 from aicr.checks.sdk.outcome import could_not_tell, skip_in
+from aicr.checks.sdk.timeouts import Timeouts
 from aicr.errors import INTERNAL, INVALID_REQUEST, NOT_FOUND, TIMEOUT, UNAUTHORIZED, AicrError
 from aicr.kube import kinds
 from aicr.kube.kinds import Resource
@@ -29,9 +30,26 @@ CERTIFICATION = Resource(GROUP, "v1alpha1", "certifications", "Certification", T
 RUN = Resource(GROUP, "v1alpha1", "workloadruns", "WorkloadRun", True)
 BANDWIDTH = Resource(GROUP, "v1alpha1", "bandwidthmeasurements", "BandwidthMeasurement", True)
 GOOD = Resource(GROUP, "v1alpha1", "goodputmeasurements", "GoodputMeasurement", True)
-TIMES = replace(SHORT, cre_certification=3.0, cre_delete=0.4)
+TIMES = replace(SHORT, cre_certification=ENOUGH, cre_delete=ENOUGH)
 CHECKS = {NCCL.check: nccl_cre_all_reduce_bw.CHECK, GOODPUT.check: cre_training_goodput.CHECK}
 NET = {"result": "300.5", "transport": "NET/AWS Libfabric"}
+
+
+class Unanswered:
+    """A client whose creation of a Certification is done, and is interrupted before its answer."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    async def create(self, document: Document, **more: Any) -> Document:
+        """Create it; no answer when it is a Certification."""
+        created: Document = await self._client.create(document, **more)
+        if document["kind"] == CERTIFICATION.kind:
+            raise asyncio.CancelledError
+        return created
 
 
 @dataclass
@@ -47,7 +65,9 @@ class Engine:
     criteria: tuple[str, str] = ("eks", "h100")
     declared: bool = False
     leaves: tuple[Resource, Document] | None = None
+    timeouts: Timeouts = TIMES
     faults: tuple[tuple[str, Any], ...] = ()
+    unanswered: bool = False
     seen: Seen = field(default_factory=Seen)
     api: FakeApi | None = None
     asked: Document = field(default_factory=dict)
@@ -66,13 +86,14 @@ class Engine:
                 given = validation({self.record.check: self.stated}, *self.criteria)
                 if self.declared:
                     given["componentRefs"] = [{"name": "nvcre"}]
+                asking: Any = Unanswered(client) if self.unanswered else client
                 context = self.seen.context(
-                    client,
+                    asking,
                     name=self.record.check,
                     phase="performance",
                     run_id="run-1",
                     validation=given,
-                    timeouts=TIMES,
+                    timeouts=self.timeouts,
                 )
                 try:
                     await CHECKS[self.record.check].run(context)
@@ -175,7 +196,12 @@ def test_goodput_is_read_as_a_ratio_with_its_facts() -> None:
         (Engine(status={"result": "fast"}), INTERNAL, "holds no result", False),
         (Engine(status={"result": "nan"}), INTERNAL, "holds no result", False),
         (Engine(phase="Failed"), INTERNAL, "failed: a node was lost", True),
-        (Engine(phase="Running"), TIMEOUT, "did not end within", False),
+        (
+            Engine(phase="Running", timeouts=replace(TIMES, cre_certification=1.0)),
+            TIMEOUT,
+            "did not end within",
+            False,
+        ),
         (Engine(GOODPUT, ">= 0.95", {"result": 0.94}), INTERNAL, "0.94 do not reach", True),
         (
             Engine(nodes=[gpu_node("n1"), gpu_node("n2", cordoned=True)]),
@@ -248,7 +274,11 @@ def test_without_a_constraint_or_an_input_it_skips() -> None:
 def test_a_teardown_that_cannot_be_proven_fails_a_pass_and_hides_no_failure(busbw: str) -> None:
     """A pod that goes on holds GPUs, wherever it is."""
     pod = {"metadata": {"name": "hangs"}, "status": {"phase": "Running"}}
-    engine = Engine(status={**NET, "result": busbw}, leaves=(kinds.POD, pod))
+    engine = Engine(
+        status={**NET, "result": busbw},
+        leaves=(kinds.POD, pod),
+        timeouts=replace(TIMES, cre_delete=0.4),
+    )
     error = engine.judge()
     assert error is not None
     said = "pod elsewhere/hangs" if busbw == "301" else "do not reach"
@@ -262,6 +292,15 @@ def test_what_a_certification_made_is_deleted_by_its_name() -> None:
     assert engine.judge() is None
     assert engine.api is not None
     assert not engine.api.objects[RUN.qualified]
+
+
+def test_a_certification_whose_creation_was_interrupted_is_taken_away() -> None:
+    """It would go on and measure, on GPUs that nobody has asked for."""
+    left = {"apiVersion": f"{GROUP}/v1alpha1", "kind": "WorkloadRun", "metadata": {"name": "w"}}
+    engine = Engine(leaves=(RUN, left), unanswered=True)
+    with pytest.raises(asyncio.CancelledError):
+        engine.judge()
+    assert engine.left == []
 
 
 def test_a_certification_needs_nodes() -> None:

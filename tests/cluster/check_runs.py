@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import http.client
 import json
 import os
 import subprocess
@@ -35,6 +36,7 @@ ON_HOLLOW: Document = {
     "tolerations": [{"key": HOLLOW, "operator": "Exists"}],
 }
 PASSED, FAILED, SKIPPED = 0, 1, 2
+GPU = "nvidia.com/gpu"
 #: Nodes of the shared plane on which nothing runs.
 HOLLOWS = ("hollow-1", "hollow-2")
 #: Programs that stand in for those of vendors; pods see them at the same path.
@@ -96,7 +98,7 @@ class CheckRuns:
             env=environ,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             check=False,
         )
         output = parse_output(done.stdout)
@@ -129,6 +131,7 @@ class Stage:
     def __init__(self, api: Client) -> None:
         self.api = api
         self._made: list[str] = []
+        self._kinds: list[tuple[str, str, str]] = []
         self._undo = contextlib.ExitStack()
 
     def __enter__(self) -> Stage:
@@ -140,8 +143,17 @@ class Stage:
             with contextlib.suppress(ApiError):
                 self.api.request("DELETE", path)
         for path in self._made:
-            if "customresourcedefinitions" in path:
-                eventually(f"{path} to be gone", functools.partial(self._gone, path), 30)
+            # What decides how a later test ends.
+            if "customresourcedefinitions" in path or "/pods/" in path:
+                eventually(f"{path} to be gone", functools.partial(self._gone, path))
+        for kind in self._kinds:
+            eventually(f"{kind} not to be known", functools.partial(self._unknown, kind))
+
+    def _unknown(self, kind: tuple[str, str, str]) -> bool:
+        return not self._known(*kind)
+
+    def _known(self, group: str, version: str, plural: str) -> bool:
+        return plural in (served(self.api, group).get(version) or ())
 
     def _gone(self, path: str) -> bool:
         try:
@@ -154,7 +166,7 @@ class Stage:
         """A namespace of that name; one that is still going is waited for."""
         path = f"/api/v1/namespaces/{name}"
         eventually(
-            f"namespace {name} of earlier to be gone", functools.partial(self._gone, path), 60
+            f"namespace {name} of earlier to be gone", functools.partial(self._gone, path), 180
         )
         make_namespace(self.api, name)
         self._made.append(path)
@@ -184,8 +196,11 @@ class Stage:
         collection = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
         self.api.call("POST", collection, document)
         self._made.append(f"{collection}/{name}")
+        self._kinds.append((group, version, plural))
         root = f"/apis/{group}/{version}"
-        eventually(f"{name} to be served", lambda: self._lists(f"{root}/{plural}"), 30)
+        eventually(f"{name} to be served", lambda: self._lists(f"{root}/{plural}"))
+        # What the server says about its kinds, which checks ask for, comes later than the kind.
+        eventually(f"{name} to be known", lambda: self._known(group, version, plural))
         return root
 
     def _lists(self, path: str) -> bool:
@@ -312,6 +327,42 @@ class Stage:
         self.endpoints(namespace, name)
 
 
+def served(api: Client, group: str) -> dict[str, list[str] | None]:
+    """What the server says that it serves of a group: version → plurals, None for one out of reach."""
+    accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    found = json.loads(api.request("GET", "/apis", accept=accept))
+    return {
+        version["version"]: [one["resource"] for one in version.get("resources") or []]
+        if version.get("freshness", "Current") == "Current"
+        else None
+        for item in found["items"]
+        if item["metadata"]["name"] == group
+        for version in item["versions"]
+    }
+
+
+def registered(api: Client, group: str) -> None:
+    """Wait until the server says that it knows a group, be it out of reach."""
+    eventually(f"{group} to be known", lambda: served(api, group) or None)
+
+
+def gpus_are_free(api: Client, *nodes: str) -> None:
+    """Wait until no pod holds a GPU of these nodes: those of an earlier test may still be ending."""
+
+    def holds(each: Document) -> bool:
+        wants = [one.get("resources", {}).get("limits", {}) for one in each["spec"]["containers"]]
+        ended = each["status"].get("phase") in ("Succeeded", "Failed")
+        return (
+            each["spec"].get("nodeName") in nodes and not ended and any(GPU in one for one in wants)
+        )
+
+    eventually(
+        f"the GPUs of {', '.join(nodes)}",
+        lambda: not any(holds(each) for each in api.list("Pod")),
+        120,
+    )
+
+
 @contextlib.contextmanager
 def meanwhile(act: Callable[[], None]) -> Iterator[None]:
     """Do *act* again and again in the background."""
@@ -320,7 +371,7 @@ def meanwhile(act: Callable[[], None]) -> Iterator[None]:
     def work() -> None:
         while not done.wait(0.2):
             # What it looks at may go at any time.
-            with contextlib.suppress(ApiError):
+            with contextlib.suppress(ApiError, OSError, http.client.HTTPException):
                 act()
 
     thread = threading.Thread(target=work)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import http.client
 import json
 import ssl
 import threading
@@ -37,7 +38,7 @@ class ServiceProxy:
     def __init__(self, plane: ControlPlane, namespace: str, name: str) -> None:
         self._api = plane.client(timeout=2)
         self._bridge = plane.bridge_name
-        service = self._api.call("GET", f"/api/v1/namespaces/{namespace}/services/{name}")
+        service = plane.client().call("GET", f"/api/v1/namespaces/{namespace}/services/{name}")
         #: The Service's address; pods reach it as well.
         self.address = str(service["spec"]["clusterIP"])
         self.port = int(service["spec"]["ports"][0]["port"])
@@ -45,7 +46,7 @@ class ServiceProxy:
         self._selector = {"labelSelector": f"kubernetes.io/service-name={name}"}
         self._targets: list[tuple[str, int]] = []
         self._turn = 0
-        self._open: set[asyncio.StreamWriter] = set()
+        self._ends: set[asyncio.StreamWriter] = set()
         self._loop = asyncio.new_event_loop()
         self._ending = threading.Event()
         self._serving = threading.Event()
@@ -61,7 +62,7 @@ class ServiceProxy:
         ip(f"addr add {self.address}/32 dev {self._bridge}")
         for thread in self._threads:
             thread.start()
-        assert self._serving.wait(10)
+        assert self._serving.wait(60)
         eventually("a ready pod of the Service", lambda: self._targets or None)
 
     def stop(self) -> None:
@@ -81,7 +82,7 @@ class ServiceProxy:
     def _look(self) -> None:
         while not self._ending.wait(LOOK_SECONDS):
             # While the API server is away, the last known pods count, as with kube-proxy.
-            with contextlib.suppress(ApiError, OSError):
+            with contextlib.suppress(ApiError, OSError, http.client.HTTPException):
                 found = self._api.call("GET", self._slices, query=self._selector)
                 self._targets = [target for one in found["items"] for target in _ready(one)]
 
@@ -93,24 +94,25 @@ class ServiceProxy:
         self._serving.set()
         self._loop.run_forever()
         server.close()
-        for writer in self._open:
-            writer.transport.abort()
-        left = asyncio.all_tasks(self._loop)
-        for task in left:
-            task.cancel()
-        self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-        # Connections are closed by callbacks, which need a few more turns of the loop.
-        self._loop.run_until_complete(asyncio.sleep(0.05))
+        self._loop.run_until_complete(self._end())
         self._loop.close()
 
-    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open.add(writer)
-        try:
-            await self._carried(reader, writer)
-        finally:
-            self._open.discard(writer)
+    async def _end(self) -> None:
+        """End every connection; no socket is left for the collector to find."""
+        # A connection that was accepted just now is noted a few turns of the loop later.
+        for _ in range(5):
+            await asyncio.sleep(0)
+        left = asyncio.all_tasks(self._loop) - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+        # Closing alone would wait for an end that does not read any more.
+        for end in self._ends:
+            end.transport.abort()
+        await asyncio.gather(*(end.wait_closed() for end in self._ends), return_exceptions=True)
 
-    async def _carried(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._ends.add(writer)
         targets = self._targets
         if not targets:
             writer.transport.abort()
@@ -122,6 +124,7 @@ class ServiceProxy:
         except OSError:
             writer.transport.abort()
             return
+        self._ends.add(back)
         ways = [
             asyncio.ensure_future(_pipe(reader, back)),
             asyncio.ensure_future(_pipe(there, writer)),
@@ -211,7 +214,7 @@ def named(plane: ControlPlane, namespace: str, name: str, address: str) -> Itera
             made = api.call("POST", pods, probe, query={"dryRun": "All"})
             return bool(made["spec"].get("hostAliases"))
 
-        eventually("the name of the Service", counts, 20)
+        eventually("the name of the Service", counts)
         yield
     finally:
         with contextlib.suppress(ApiError):
@@ -228,7 +231,7 @@ def _registration(namespace: str, host: str, port: int, authority: trustme.CA) -
         "admissionReviewVersions": ["v1"],
         "sideEffects": "None",
         "failurePolicy": "Ignore",
-        "timeoutSeconds": 5,
+        "timeoutSeconds": 30,
         "clientConfig": {"url": f"https://{host}:{port}/", "caBundle": bundle},
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
         "rules": [

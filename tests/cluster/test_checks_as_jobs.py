@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cluster.check_runs import HOLLOWS, Stage
+from tests.cluster.check_runs import HOLLOWS, Stage, gpus_are_free
 from tests.cluster.validate_runs import Case, left_of, recipe
 from tests.controlplane.client import Client, Document
 from tests.controlplane.plane import ControlPlane
@@ -26,6 +26,7 @@ def test_checks_of_two_phases_run_as_jobs(
     tmp_path: Path, plane: ControlPlane, stage: Stage, namespace: str
 ) -> None:
     """Pods of checks create pods, read metrics of pods, skip and fail; coverage is shown while they run."""
+    gpus_are_free(stage.api, "runs-1", "runs-2")
     operator = stage.namespace("gpu-operator")
     stage.workload("Deployment", operator, "gpu-operator", {"app": "gpu-operator"})
     stage.serve(operator, "nvidia-dcgm-exporter", 9400, "metrics")
@@ -39,7 +40,7 @@ def test_checks_of_two_phases_run_as_jobs(
         ],
     )
     case.write(document)
-    ended = case.start("-n", namespace, "--parallel", "2").ended(180)
+    ended = case.start("-n", namespace, "--parallel", "2").ended(600)
     statuses = {name: test["status"] for name, test in ended.tests.items()}
     assert statuses == {
         "operator-health": "passed",

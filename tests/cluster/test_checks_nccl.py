@@ -21,12 +21,13 @@ from tests.cluster.check_runs import (
     CheckRuns,
     Ended,
     Stage,
+    gpus_are_free,
     left_behind,
     meanwhile,
 )
 from tests.cluster.checks_table import COULD_NOT_TELL, FAIL, PASS, SKIP, reaches
 from tests.cluster.standins_nccl import readiness_engine, trainer_controller
-from tests.controlplane.client import Client, Document
+from tests.controlplane.client import Client, Document, eventually
 from tests.controlplane.plane import ControlPlane
 
 from aicr.catalog.catalog import Catalog
@@ -71,7 +72,9 @@ class Bench:
         self.runs, self.api, self.namespace = runs, api, namespace
 
     def run(self, check: str, given: Document, image: str = "good", **more: Any) -> Ended:
-        """Run *check* with a benchmark of that kind."""
+        """Run *check* with a benchmark of that kind, once the workers of an earlier one have gone."""
+        gpus_are_free(self.api, "runs-1", "runs-2")
+        more = {"budget": "240s", "factor": "0.2", **more}
         variables = {
             "AICR_NAMESPACE": self.namespace,
             "AICR_NODE_SELECTOR": "test.aicr.run/pool=runs",
@@ -199,7 +202,7 @@ def test_the_nvls_variant_gets_a_compute_domain_and_proves_nvls(
             }
             stage.api.create(template, domain["metadata"]["namespace"])
 
-    silent = bench.run(NVLS, given, "nvls")
+    silent = bench.run(NVLS, given, "nvls", factor="0.1")
     assert (silent.status, silent.code) == (FAILED, "")
     assert "no claim template for the ComputeDomain" in silent.message
     with meanwhile(turn):
@@ -319,7 +322,7 @@ def test_a_referenced_runtime_is_measured_by_a_job_of_aicr_validate(
     file.parent.mkdir(parents=True)
     file.write_text(Catalog.builtin().tree.read_text(PLAIN))
     flags = ("-n", namespace, "--node-selector", "test.aicr.run/pool=runs")
-    ended = case.start(*flags, AICR_NCCL_RUNTIME_IMAGE="test.local/nccl:good").ended(120)
+    ended = case.start(*flags, AICR_NCCL_RUNTIME_IMAGE="test.local/nccl:good").ended(600)
     test = ended.tests[DEFAULT]
     assert (test["status"], ended.status) == ("passed", 0), (test, ended.err)
     assert test["extra"] == {"runtimeSource": "recipe-supplied-runtime"}
@@ -343,6 +346,14 @@ def test_an_absent_trainer_is_installed_for_the_run_and_gone_afterwards(
     for each in crds:
         stage.api.request("DELETE", f"{collection}/{each['metadata']['name']}")
         del each["status"]
+    names = {each["metadata"]["name"] for each in crds}
+
+    def gone() -> bool:
+        left = stage.api.call("GET", collection)["items"]
+        return not names & {each["metadata"]["name"] for each in left}
+
+    # Definitions that are still going would be in the way of the check's own.
+    eventually("the definitions to be gone", gone)
     template = {
         "metadata": {"labels": {"app": "t"}},
         "spec": {

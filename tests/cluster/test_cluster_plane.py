@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from tests.cluster.workloads import container, kubectl, pod, pod_becomes
 from tests.controlplane import build, network
+from tests.controlplane.agent.sandbox import Addresses, Sandbox
+from tests.controlplane.agent.settings import Network
 from tests.controlplane.client import ApiError, Client, Document, eventually
 from tests.controlplane.fixtures import make_namespace
 from tests.controlplane.network import pids_in
@@ -133,14 +135,40 @@ def test_planes_side_by_side_do_not_touch_each_other_and_leave_nothing(
         ours = api.get("Pod", "stays", namespace)["status"]["podIP"]
         assert address != ours
         pids = [pid for process in other.processes for pid in process.pids]
-        pods = namespaced_pids(other)
-        assert len(pods) >= 2
+        # Running is said of the shell, which has yet to start its child.
+        pods = eventually(
+            "both processes", lambda: found if len(found := namespaced_pids(other)) >= 2 else None
+        )
         bridge, folder = other.bridge_name, other.folder
-    assert [pid for pid in pids + pods if alive(pid)] == []
+    assert wait_until_gone(pids + pods, 30) == []
     assert network.namespaces(f"{bridge}-") == []
     assert not Path(f"/sys/class/net/{bridge}").exists()
     assert not folder.exists()
     assert api.get("Pod", "stays", namespace)["status"]["phase"] == "Running"
+
+
+def test_an_address_that_is_given_again_leads_to_its_new_pod() -> None:
+    """What the machine has learnt of the pod before leads nowhere, for up to half a minute."""
+    bridge, learnt = network.Bridge(), "02:00:00:00:00:01"
+    try:
+        settings = Network(**bridge.node(0)._asdict())
+        address = Addresses(settings.pods).take()
+        network.ip(f"neigh replace {address} lladdr {learnt} dev {bridge.name} nud stale")
+        assert learnt in neighbours(bridge.name)
+        sandbox = Sandbox(settings, Addresses(address), "n", "uid")
+        try:
+            assert sandbox.address == address
+            assert learnt not in neighbours(bridge.name)
+        finally:
+            sandbox.remove()
+    finally:
+        bridge.remove()
+
+
+def neighbours(bridge: str) -> str:
+    """Which hardware address the kernel has learnt for which address."""
+    command = [network.program("ip"), "neigh", "show", "dev", bridge]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def test_a_dead_node_is_noticed_and_its_orphans_end_with_the_plane() -> None:
@@ -164,7 +192,7 @@ def test_a_dead_node_is_noticed_and_its_orphans_end_with_the_plane() -> None:
         eventually("the node to be back", lambda: not unknown())
         # The new agent cannot watch the old processes, so it ends them and says so.
         pod_becomes(api, "default", "orphan", "Failed")
-        assert [pid for pid in pods if alive(pid)] == []
+        assert wait_until_gone(pods, 30) == []
 
 
 def test_the_api_server_comes_back_after_a_crash_with_everything_it_had() -> None:

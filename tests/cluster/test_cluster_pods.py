@@ -6,8 +6,10 @@ import json
 
 import pytest
 from tests.cluster.workloads import (
+    condition,
     config_map,
     container,
+    kubectl,
     pod,
     pod_becomes,
     pod_is_ready,
@@ -15,6 +17,7 @@ from tests.cluster.workloads import (
     waiting_reason,
 )
 from tests.controlplane.client import Client, Document, eventually
+from tests.controlplane.plane import ControlPlane
 
 pytestmark = pytest.mark.cluster
 
@@ -182,15 +185,33 @@ def test_users_roots_and_network_are_as_the_pod_asks(api: Client, namespace: str
     assert found["status"]["podIP"] == found["status"]["hostIP"]
 
 
-def test_a_pod_is_not_ready_before_its_gates_and_probes_say_so(api: Client, namespace: str) -> None:
+def test_a_pod_is_not_ready_before_its_gates_and_probes_say_so(
+    api: Client, namespace: str, plane: ControlPlane
+) -> None:
     """The startup probe comes first, then readiness."""
+
+    def probe(path: str) -> Document:
+        # It fails for as long as this test takes.
+        times = {"periodSeconds": 1, "timeoutSeconds": 30, "failureThreshold": 1000}
+        return {"exec": {"command": ["test", "-e", path]}, **times}
+
+    def touch(path: str) -> None:
+        done = kubectl(plane.kubeconfig, "exec", "-n", namespace, "slow", "--", "touch", path)
+        assert done.returncode == 0, done.stderr
+
+    def started() -> bool:
+        found = api.get("Pod", "slow", namespace)["status"]["containerStatuses"][0]
+        return bool(found["started"])
+
     one = container(
-        "sleep 1; touch /started; sleep 1; touch /ready; exec sleep 1000",
-        startupProbe={"exec": {"command": ["test", "-e", "/started"]}, "periodSeconds": 1},
-        readinessProbe={"exec": {"command": ["test", "-e", "/ready"]}, "periodSeconds": 1},
+        "exec sleep 1000", startupProbe=probe("/started"), readinessProbe=probe("/ready")
     )
     api.create(pod("slow", one), namespace)
-    found = pod_becomes(api, namespace, "slow", "Running")
-    assert found["status"]["containerStatuses"][0]["started"] is False
-    found = pod_is_ready(api, namespace, "slow")
-    assert found["status"]["containerStatuses"][0]["started"] is True
+    pod_becomes(api, namespace, "slow", "Running")
+    assert not started()
+    touch("/started")
+    eventually("the startup probe to pass", started)
+    assert condition(api.get("Pod", "slow", namespace), "Ready") is None
+    touch("/ready")
+    pod_is_ready(api, namespace, "slow")
+    assert started()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import itertools
 import json
 import ssl
 import threading
-import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -288,7 +288,7 @@ def configuration(plane: ControlPlane, namespace: str, port: int) -> Document:
                 "admissionReviewVersions": ["v1"],
                 "sideEffects": "None",
                 "failurePolicy": "Fail",
-                "timeoutSeconds": 5,
+                "timeoutSeconds": 30,
                 "rules": [rule],
                 "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
                 "clientConfig": {"url": f"https://{plane.host}:{port}/", "caBundle": bundle},
@@ -306,13 +306,14 @@ def test_a_webhook_by_url_mutates_a_pod_and_refuses_when_it_is_down(
         api.create(configuration(plane, namespace, port))
         try:
             # The API server takes a moment to notice a new configuration.
-            for number in range(100):
-                one["metadata"]["name"] = f"seen-{number}"
-                made = api.create(one, namespace)
-                if made["metadata"]["labels"].get("seen"):
-                    break
-                time.sleep(0.1)
-            assert made["metadata"]["labels"] == {"app": "x", "seen": "yes"}
+            numbers = itertools.count()
+
+            def labels() -> Document | None:
+                one["metadata"]["name"] = f"seen-{next(numbers)}"
+                made: Document = api.create(one, namespace)["metadata"]["labels"]
+                return made if made.get("seen") else None
+
+            assert eventually("the webhook", labels) == {"app": "x", "seen": "yes"}
         except BaseException:
             api.delete("MutatingWebhookConfiguration", namespace)
             raise

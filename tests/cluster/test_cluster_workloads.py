@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 from tests.cluster.workloads import (
     PYTHON,
@@ -21,7 +23,7 @@ from tests.controlplane.agent.sandbox import namespace_name
 from tests.controlplane.client import Client, Document, eventually
 from tests.controlplane.network import pids_in
 from tests.controlplane.plane import ControlPlane
-from tests.controlplane.processes import alive
+from tests.controlplane.processes import wait_until_gone
 
 pytestmark = pytest.mark.cluster
 
@@ -136,7 +138,12 @@ def test_a_native_sidecar_starts_first_and_ends_after_the_main_container(
         "while :; do sleep 0.1; done",
         name="sidecar",
         restartPolicy="Always",
-        startupProbe={"exec": {"command": ["test", "-e", "/shared/ready"]}, "periodSeconds": 1},
+        startupProbe={
+            "exec": {"command": ["test", "-e", "/shared/ready"]},
+            "periodSeconds": 1,
+            "timeoutSeconds": 30,
+            "failureThreshold": 60,
+        },
         **mount,
     )
     # On the node's disk, so that the test can read it when the pod is over.
@@ -262,7 +269,7 @@ def test_a_deleted_pod_that_ignores_term_is_killed_after_its_grace(
     pids = eventually("both", lambda: pids if len(pids := pids_in(name)) >= 2 else None)
     api.delete("Pod", "stubborn", namespace)
     pod_is_gone(api, namespace, "stubborn")
-    assert [pid for pid in pids if alive(pid)] == []
+    assert wait_until_gone(pids, 30) == []
 
 
 def test_a_failing_liveness_probe_restarts_the_container(api: Client, namespace: str) -> None:
@@ -330,9 +337,17 @@ def test_a_followed_log_ends_with_the_container(
     assert done.stdout == "1\n2\n3\n4\n5\n"
 
 
-def test_lines_of_a_log_have_times_that_stay(api: Client, namespace: str) -> None:
+def test_lines_of_a_log_have_times_that_stay(
+    api: Client, namespace: str, plane: ControlPlane
+) -> None:
     """Different for each line and the same in each answer, so a reader can go on where it was."""
-    api.create(pod("says", container("echo a; sleep 1.5; echo b; echo c; printf d")), namespace)
+    script = "echo a; until [ -e /go ]; do sleep 0.1; done; echo b; echo c; printf d"
+    api.create(pod("says", container(script)), namespace)
+    first = eventually("a line", lambda: api.logs(namespace, "says", timestamps="true") or None)
+    # The next line must not be of the same second, for which it is enough that it is written later.
+    eventually("another second", lambda: f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}" > first[:19])
+    done = kubectl(plane.kubeconfig, "exec", "-n", namespace, "says", "--", "touch", "/go")
+    assert done.returncode == 0, done.stderr
     pod_becomes(api, namespace, "says", "Succeeded")
     text = api.logs(namespace, "says", timestamps="true")
     assert api.logs(namespace, "says", timestamps="true") == text

@@ -24,7 +24,7 @@ SNAPSHOT: Final = {"kind": "Snapshot", "apiVersion": "aicr.run/v1", "measurement
 
 
 def ran(
-    plane: ControlPlane, folder: Path, *refs: dict[str, Any]
+    plane: ControlPlane, folder: Path, *refs: dict[str, Any], factor: str = "0.2"
 ) -> tuple[subprocess.CompletedProcess[str], str]:
     """The program's end and its termination message, with short waiting times."""
     folder.mkdir(exist_ok=True)
@@ -40,12 +40,12 @@ def ran(
             "AICR_SNAPSHOT_PATH": str(folder / "snapshot.yaml"),
             "AICR_VALIDATION_PATH": str(folder / "validation.yaml"),
             "AICR_TERMINATION_LOG": str(folder / "termination"),
-            "AICR_CHECK_TIMEOUT": "60s",
-            "AICR_TIMEOUT_FACTOR": "0.03",
+            "AICR_CHECK_TIMEOUT": "180s",
+            "AICR_TIMEOUT_FACTOR": factor,
         },
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     place = folder / "termination"
@@ -93,7 +93,7 @@ def test_what_is_deployed_passes_and_what_is_not_is_named(
     ]
 
     driver = {"name": "nvidia-dra-driver-gpu", "namespace": namespace}
-    probed, message = ran(plane, tmp_path / "probed", ref, driver)
+    probed, message = ran(plane, tmp_path / "probed", ref, driver, factor="0.05")
     assert probed.returncode == 1
     assert message.startswith("[TIMEOUT] DRA kubelet plugin not ready within ")
     assert f"no DaemonSet *-kubelet-plugin in namespace {namespace}" in message

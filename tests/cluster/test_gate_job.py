@@ -15,6 +15,7 @@ from tests import tools
 from tests.assertions.fake_cluster import check
 from tests.bundle.sample_catalogues import World
 from tests.bundle.test_readiness_gates import gate
+from tests.cluster.check_runs import registered
 from tests.cluster.workloads import condition, container, deployment
 from tests.controlplane.client import Client, Document, eventually
 from tests.controlplane.plane import ControlPlane
@@ -93,7 +94,7 @@ def ended(api: Client, namespace: str) -> dict[str, Any]:
                         return found
         return None
 
-    return eventually("the gate to end", there)
+    return eventually("the gate to end", there, 240)
 
 
 @pytest.mark.covers("V-400", "V-401")
@@ -101,7 +102,7 @@ def test_the_job_of_a_bundle_completes_when_the_component_is_ready(
     plane: ControlPlane, api: Client, namespace: str
 ) -> None:
     """It waits for the Deployment, lets the window pass, and ends 0; its account can only read."""
-    run_gate(plane, namespace, available("app"), **{"--max-wait": "60s"})
+    run_gate(plane, namespace, available("app"), **{"--max-wait": "300s"})
     eventually("the gate to wait", lambda: "ComponentsFailing" in logs(api, namespace))
     ready = container(
         "sleep 1; touch /ready; exec sleep 1000",
@@ -112,7 +113,7 @@ def test_the_job_of_a_bundle_completes_when_the_component_is_ready(
     def complete() -> bool:
         return condition(api.get("Job", "app-readiness-gate", namespace), "Complete") is not None
 
-    eventually("the Job to complete", complete)
+    eventually("the Job to complete", complete, 240)
     end = ended(api, namespace)
     assert end["exitCode"] == 0
     assert end["message"].startswith("All 1 component(s) passing (stable for ")
@@ -168,8 +169,8 @@ def test_a_gate_whose_component_never_is_ready_ends_8_at_its_deadline(
 
 
 @pytest.fixture
-def group_down(plane: ControlPlane) -> Iterator[str]:
-    """The name of an API group whose server is away."""
+def group_down(plane: ControlPlane, api: Client) -> Iterator[str]:
+    """The name of an API group whose server is away, and of which the API server knows."""
     name = f"v1.{GROUP}"
     apply(
         plane,
@@ -187,6 +188,7 @@ def group_down(plane: ControlPlane) -> Iterator[str]:
             },
         },
     )
+    registered(api, GROUP)
     yield GROUP
     subprocess.run(
         [tools.kubectl(), f"--kubeconfig={plane.kubeconfig}", "delete", "apiservice", name],
@@ -216,7 +218,7 @@ def test_a_group_that_is_down_does_not_touch_others(
 ) -> None:
     """A kind of a group that is fully listed is surely absent: an error on it holds."""
     text = check("error", "{apiVersion: nowhere.test.aicr.run/v1, kind: Gadget}")
-    run_gate(plane, namespace, text, **{"--max-wait": "60s"})
+    run_gate(plane, namespace, text, **{"--max-wait": "300s"})
     assert ended(api, namespace)["exitCode"] == 0
 
 
@@ -231,7 +233,7 @@ def test_a_component_that_becomes_healthy_is_told_while_the_command_waits(
     (tmp_path / "registry.yaml").write_text(stub, encoding="utf-8")
     words = [
         *(sys.executable, "-m", "aicr", "check-health", "app", f"--data={tmp_path}"),
-        *(f"--kubeconfig={plane.kubeconfig}", "--timeout=60s", "--format=json"),
+        *(f"--kubeconfig={plane.kubeconfig}", "--timeout=300s", "--format=json"),
     ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(
@@ -248,7 +250,7 @@ def test_a_component_that_becomes_healthy_is_told_while_the_command_waits(
             return bool(found["status"].get("availableReplicas"))
 
         eventually("the Deployment to be available", is_available)
-        out, rest = child.communicate(timeout=60)
+        out, rest = child.communicate(timeout=300)
     assert child.returncode == 0, rest
     assert "app: healthy after " in rest
     assert json.loads(out)["healthy"] is True

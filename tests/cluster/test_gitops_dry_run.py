@@ -7,6 +7,7 @@ that is not in the published API is refused instead of kept.
 
 from __future__ import annotations
 
+import functools
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,8 @@ from typing import Any, Final, cast
 
 import pytest
 from tests import tools
+from tests.cluster.check_runs import served
+from tests.controlplane.client import Client, eventually
 from tests.controlplane.fixtures import make_namespace
 from tests.controlplane.plane import ControlPlane
 from tests.deployers import gitops_crds, parse_back
@@ -69,10 +72,24 @@ def kubectl(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> It
     assert made.returncode == 0, made.stderr
     waited = run("wait", "--for=condition=Established", "--timeout=60s", "-f", folder)
     assert waited.returncode == 0, waited.stderr
+    # What the server says about its kinds comes later than they do.
+    for definition in gitops_crds.definitions().values():
+        spec = definition["spec"]
+        wanted = {version["name"] for version in spec["versions"]}
+        eventually(
+            f"{spec['names']['kind']} to be known",
+            functools.partial(known, client, spec["group"], spec["names"]["plural"], wanted),
+        )
     yield run
     run("delete", "--wait=false", "-f", folder)
     for name in NAMESPACES:
         client.delete("Namespace", name)
+
+
+def known(client: Client, group: str, plural: str, versions: set[str]) -> bool:
+    """Whether the server says that it serves a kind in these versions."""
+    found = served(client, group)
+    return all(plural in (found.get(version) or ()) for version in versions)
 
 
 def bundle_of(name: str, bundle: str, folder: Path) -> Path:

@@ -125,6 +125,9 @@ def test_a_watch_of_a_user_with_a_role_outlives_a_restart_of_the_server(
 
             task = asyncio.create_task(follow())
             await until(lambda: told)
+            # Told by the watch: one that never was open has no claim to a role, and is refused at once.
+            await admin.create(config_map("before", namespace))
+            await until(lambda: (ADDED, "before") in told)
             plane.apiserver.kill()
             plane.apiserver.start()
             await asyncio.to_thread(plane.wait_ready)
@@ -174,13 +177,13 @@ def test_commands_and_logs_of_a_real_container(plane: ControlPlane, namespace: s
 
     async def body() -> None:
         async with client_of(plane.kubeconfig) as client:
-            await client.create(pod("p", container("echo one; sleep 60")), namespace=namespace)
+            script = "echo one; touch /told; sleep 600"
+            await client.create(pod("p", container(script)), namespace=namespace)
             async for event in client.watch("pods", namespace=namespace):
                 if event.object and event.object["status"]["phase"] == "Running":
                     break
-            done = await client.exec(
-                "p", ["sh", "-c", "cat; echo err >&2; exit 3"], namespace=namespace, stdin=b"hello"
-            )
+            asked = "until [ -e /told ]; do sleep 0.1; done; cat; echo err >&2; exit 3"
+            done = await client.exec("p", ["sh", "-c", asked], namespace=namespace, stdin=b"hello")
             assert (done.exit_code, done.stdout, done.stderr) == (3, b"hello", b"err\n")
             fine = await client.exec("p", ["true"], namespace=namespace)
             assert fine.exit_code == 0

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import http.client
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.controlplane import build
-from tests.controlplane.agent import environment
+from tests.controlplane.agent import container as container_module
+from tests.controlplane.agent import environment, registration
+from tests.controlplane.agent.container import Container
+from tests.controlplane.agent.handlers import Place
+from tests.controlplane.agent.launch import Launch, Mount
+from tests.controlplane.agent.logs import Log, LogClock
+from tests.controlplane.agent.settings import Image
 from tests.controlplane.agent.volumes import swap_files
-from tests.controlplane.client import Document
+from tests.controlplane.client import Client, Document, eventually
 from tests.controlplane.nodes import Node, read_images
 
 
@@ -142,3 +151,108 @@ def test_an_image_entry_of_another_form_is_refused(tmp_path: Path) -> None:
     file.write_text("some/image: {run: this}\n")
     with pytest.raises(ValueError, match="some/image: give a list of words, or entrypoint"):
         read_images(file)
+
+
+def test_an_answer_that_breaks_off_is_asked_for_again() -> None:
+    """A server that is killed in the middle of an answer raises what is no OSError."""
+    broken = [http.client.BadStatusLine(""), http.client.IncompleteRead(b"half")]
+
+    def ask() -> bool:
+        if broken:
+            raise broken.pop()
+        return True
+
+    assert eventually("an answer", ask, pause=0) is True
+
+
+def test_an_agent_goes_on_watching_when_a_list_of_pods_breaks_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else its node would never hear of a pod again."""
+    monkeypatch.setattr(registration, "RETRY_SECONDS", 0)
+    stopped = threading.Event()
+
+    class Breaks(Client):
+        def __init__(self) -> None:
+            self.asked = 0
+
+        def call(self, *_: object, **__: object) -> Document:
+            self.asked += 1
+            if self.asked == 1:
+                raise http.client.IncompleteRead(b"half")
+            stopped.set()
+            return {"items": [{"metadata": {"uid": "1"}}], "metadata": {"resourceVersion": "1"}}
+
+    seen: list[str] = []
+    registration.follow_pods(
+        Breaks(), "", lambda kind, _: seen.append(kind), lambda _: None, stopped
+    )
+    assert seen == ["MODIFIED"]
+
+
+class Asks(LogClock):
+    """Asks for the log of a container at the moment at which its program has been started."""
+
+    def __init__(self) -> None:
+        self.container: Container | None = None
+        self.seen: list[str] = []
+
+    def add(self, log: Log) -> None:
+        """Its file is there, and the run is not yet."""
+        assert self.container is not None
+        try:
+            _, over = self.container.log(previous=False)
+            self.seen.append("over" if over() else "goes on")
+        except LookupError as error:
+            self.seen.append(str(error))
+
+    def remove(self, log: Log) -> None:
+        """The run has ended."""
+
+
+class Around:
+    """What a container needs from its pod."""
+
+    def __init__(self) -> None:
+        self.clock, self.ended = Asks(), threading.Event()
+
+    def post(self, _: object) -> None:
+        """Its end is told."""
+        self.ended.set()
+
+    def event(self, *_: str) -> None:
+        """Not looked at."""
+
+    def image(self, _: str) -> Image:
+        """Any."""
+        return Image(["true"], [], {}, "/")
+
+    def environment(self, *_: object) -> dict[str, str]:
+        """None."""
+        return {}
+
+    def mounts(self, *_: object) -> list[Mount]:
+        """None."""
+        return []
+
+    def launch(self, *, spec: Document, **own: Any) -> Launch:
+        """In its folder."""
+        (own["folder"] / "setup").touch()
+        return Launch(own["folder"], None, spec["name"], ["true"], "/", [], [])
+
+    def place(self, pid: int, variables: dict[str, str], _: Launch) -> Place:
+        """Here."""
+        return Place(pid, "127.0.0.1", {}, variables)
+
+
+def test_a_log_that_is_asked_for_while_its_container_starts_has_not_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever follows it would else be told the end of a log that has only begun."""
+    monkeypatch.setattr(container_module, "command", lambda _: ["/bin/true"])
+    around = Around()
+    one = Container({"name": "c", "image": "i"}, "main", around, tmp_path / "c", "Never")
+    around.clock.container = one
+    one.ensure()
+    assert around.ended.wait(60)
+    assert around.clock.seen == ['container "c" is waiting to start: PodInitializing']

@@ -25,7 +25,7 @@ from aicr.kube import connect, kinds
 pytestmark = pytest.mark.cluster
 
 NODE = {"kubernetes.io/hostname": "runs-1"}
-QUICK = Limits(agent=60, poll=0.2, unschedulable=1, cleanup=20)
+QUICK = Limits(agent=120, poll=0.2, unschedulable=1, cleanup=60)
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +52,7 @@ def capture(kubeconfig: Path, asked: AgentOptions, said: list[str] | None = None
                 cluster, asked, say=(said if said is not None else []).append
             )
 
-    return asyncio.run(asyncio.wait_for(body(), 90))
+    return asyncio.run(asyncio.wait_for(body(), 240))
 
 
 def left_over(plane: ControlPlane, namespace: str) -> list[str]:
@@ -224,7 +224,7 @@ def test_two_runs_at_once_do_not_meet(plane: ControlPlane, namespace: str) -> No
             ]
             return list(await asyncio.gather(*(agent.capture(cluster, one) for one in asked)))
 
-    one, two = asyncio.run(asyncio.wait_for(body(), 90))
+    one, two = asyncio.run(asyncio.wait_for(body(), 240))
     assert one["metadata"]["source-node"] == "runs-1"
     assert two["metadata"]["source-node"] == "runs-2"
     assert left_over(plane, namespace) == []
@@ -241,7 +241,7 @@ def test_ctrl_c_while_waiting_removes_everything(plane: ControlPlane, namespace:
             "the agent's Job", lambda: "Job " in " ".join(left_over(plane, namespace)) or None
         )
         program.send_signal(signal.SIGINT)
-        _, err = program.communicate(timeout=30)
+        _, err = program.communicate(timeout=120)
     finally:
         if program.poll() is None:
             program.kill()

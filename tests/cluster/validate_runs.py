@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -83,22 +84,27 @@ class Ended:
 
 
 class Started:
-    """A run that goes on."""
+    """A run that goes on; what it says goes into a file, so that it can be read meanwhile."""
 
-    def __init__(self, process: subprocess.Popen[str], began: float) -> None:
-        self.process, self._began = process, began
+    def __init__(self, process: subprocess.Popen[str], said: Path, began: float) -> None:
+        self.process, self._said, self._began = process, said, began
 
-    def ended(self, seconds: float = 60) -> Ended:
+    @property
+    def err(self) -> str:
+        """What it has said so far."""
+        return self._said.read_text(encoding="utf-8", errors="replace")
+
+    def ended(self, seconds: float = 240) -> Ended:
         """Wait for its end."""
         try:
-            out, err = self.process.communicate(timeout=seconds)
+            out, _ = self.process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired as error:
             self.process.kill()
-            out, err = self.process.communicate()
-            raise AssertionError(f"still running after {seconds:g} s:\n{err}") from error
+            self.process.communicate()
+            raise AssertionError(f"still running after {seconds:g} s:\n{self.err}") from error
         spent = time.monotonic() - self._began
         report = json.loads(out) if out.strip() else {"results": {"tests": [], "summary": {}}}
-        return Ended(self.process.returncode, report, err, spent)
+        return Ended(self.process.returncode, report, self.err, spent)
 
 
 class Case:
@@ -106,6 +112,7 @@ class Case:
 
     def __init__(self, folder: Path, kubeconfig: Path) -> None:
         self.folder, self.kubeconfig = folder, kubeconfig
+        self._runs = 0
 
     def write(self, document: Mapping[str, Any], entries: Sequence[Mapping[str, Any]] = ()) -> None:
         """Write recipe, snapshot and a data directory with *entries*."""
@@ -125,7 +132,7 @@ class Case:
     def start(
         self,
         *flags: str,
-        factor: str = "0.1",
+        factor: str = "0.3",
         kubeconfig: Path | None = None,
         sources: bool = True,
         **variables: str,
@@ -143,15 +150,20 @@ class Case:
             **variables,
         }
         began = time.monotonic()
-        process = subprocess.Popen(
-            words,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environ,
-        )
-        return Started(process, began)
+        self._runs += 1
+        said = folder / f"stderr-{self._runs}"
+        with said.open("wb") as stream:
+            process = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=stream,
+                text=True,
+                env=environ,
+                # A test run in the background inherits a Ctrl-C that is switched off.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+            )
+        return Started(process, said, began)
 
     def run(self, *flags: str, **options: Any) -> Ended:
         """Run to the end."""

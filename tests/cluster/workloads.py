@@ -92,7 +92,7 @@ def job_ends(api: Client, namespace: str, name: str, seconds: float = 60) -> str
 
 
 def pod_becomes(
-    api: Client, namespace: str, name: str, phase: str, seconds: float = 30
+    api: Client, namespace: str, name: str, phase: str, seconds: float = 60
 ) -> Document:
     """Wait for a pod's phase; returns the pod."""
 
@@ -103,7 +103,7 @@ def pod_becomes(
     return eventually(f"pod {name} to be {phase}", there, seconds)
 
 
-def pod_is_ready(api: Client, namespace: str, name: str, seconds: float = 30) -> Document:
+def pod_is_ready(api: Client, namespace: str, name: str, seconds: float = 60) -> Document:
     """Wait until a pod is ready; returns the pod."""
 
     def ready() -> Document | None:
@@ -113,7 +113,7 @@ def pod_is_ready(api: Client, namespace: str, name: str, seconds: float = 30) ->
     return eventually(f"pod {name} to be ready", ready, seconds)
 
 
-def pod_is_gone(api: Client, namespace: str, name: str, seconds: float = 30) -> None:
+def pod_is_gone(api: Client, namespace: str, name: str, seconds: float = 60) -> None:
     """Wait until a pod is no more."""
     eventually(
         f"pod {name} to be gone",

@@ -106,6 +106,7 @@ class Client:
         *,
         query: Mapping[str, str] | None = None,
         content_type: str = "application/json",
+        accept: str = "application/json",
     ) -> bytes:
         """The body of the answer.
 
@@ -115,7 +116,7 @@ class Client:
         """
         url = f"{path}?{urlencode(query)}" if query else path
         data = None if body is None else json.dumps(body).encode()
-        headers = {**self._headers, "Accept": "application/json"}
+        headers = {**self._headers, "Accept": accept}
         if data is not None:
             headers["Content-Type"] = content_type
         for attempt in (0, 1):
@@ -248,7 +249,7 @@ def eventually(
         try:
             answer = ask()
             refused = None
-        except (ApiError, OSError) as error:
+        except (ApiError, OSError, http.client.HTTPException) as error:
             answer, refused = None, error
         if answer is not None and answer is not False:
             return answer

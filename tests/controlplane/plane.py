@@ -17,6 +17,7 @@ import http.client
 import os
 import secrets
 import shutil
+import ssl
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -31,7 +32,7 @@ from tests.controlplane.network import Bridge, require_namespaces
 from tests.controlplane.nodes import Node
 from tests.controlplane.processes import Process, ProcessError, free_ports, wait_until_gone
 
-START_SECONDS: Final = 120.0
+START_SECONDS: Final = 300.0
 DAY: Final = 86400
 TRIES: Final = 3
 ADMIN: Final = "admin"
@@ -113,7 +114,7 @@ class ControlPlane:
             self._bridge = Bridge()
         host = self._bridge.gateway if self._bridge else "127.0.0.1"
         store, peer, manager, scheduler = free_ports(4)
-        port = free_ports(1, host)[0]
+        self.port = port = free_ports(1, host)[0]
         self.url = f"https://{host}:{port}"
         self.logs = self.folder / "logs"
         self.logs.mkdir()
@@ -157,6 +158,8 @@ class ControlPlane:
             self.controller_manager,
             lambda: client.get("ServiceAccount", "default", "default") is not None,
         )
+        # One whose port was taken meanwhile has ended by now, and no pod would ever get a node.
+        self._until("the scheduler", self.scheduler, lambda: _scheduler_is_ready(scheduler))
         self.add_nodes(self._first_nodes)
 
     def _process(self, name: str, command: list[str]) -> Process:
@@ -332,6 +335,18 @@ def _etcd_is_healthy(port: int) -> bool:
     try:
         connection.request("GET", "/health")
         return connection.getresponse().read().startswith(b'{"health":"true"')
+    finally:
+        connection.close()
+
+
+def _scheduler_is_ready(port: int) -> bool:
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    # It makes a certificate for itself, which nobody has signed.
+    tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=5, context=tls)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().read() == b"ok"
     finally:
         connection.close()
 

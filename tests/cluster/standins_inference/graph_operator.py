@@ -1,8 +1,9 @@
 """Stands in for Dynamo's operator: makes Deployments and the Service of a graph, and reports on it.
 
 One call of `turn` is one reconciliation of every DynamoGraphDeployment. As with the real one, its
-objects belong to the graph and go with it, a frontend gets its port and readiness probe from the
-operator, and the graph is "successful" once every component has its replicas.
+objects belong to the graph and go with it, frontends and workers get their readiness probes from the
+operator (a worker is ready once it serves), and the graph is "successful" once every component has its
+replicas.
 """
 
 from __future__ import annotations
@@ -63,8 +64,11 @@ def _deployment(graph: Document, component: Document) -> Document:
     spec = dict(component["podTemplate"]["spec"])
     spec["terminationGracePeriodSeconds"] = 1
     if component["type"] == "frontend":
-        probe = {"tcpSocket": {"port": 8000}, "periodSeconds": 1}
-        spec["containers"] = [{**spec["containers"][0], "readinessProbe": probe}]
+        passes: Document = {"tcpSocket": {"port": 8000}}
+    else:
+        passes = {"exec": {"command": ["test", "-e", "/tmp/serves"]}}
+    probe = {**passes, "periodSeconds": 1, "timeoutSeconds": 30}
+    spec["containers"] = [{**spec["containers"][0], "readinessProbe": probe}]
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",

@@ -184,7 +184,7 @@ class Container:
             workdir=self.spec.get("workingDir") or image.workdir,
             mounts=mounts,
         )
-        log = self._logs[self.restarts] = Log(folder / "log")
+        log = Log(folder / "log")
         with log.path.open("ab") as output:
             child = subprocess.Popen(
                 command(launch),
@@ -199,6 +199,8 @@ class Container:
         self.state = {"waiting": {"reason": "ContainerCreating"}}
         place = self._around.place(child.pid, variables, launch)
         self.run = Run(self.restarts, folder, child, place, threading.Event())
+        # After the run: a log without one has ended, and whoever follows it would be told so.
+        self._logs[self.restarts] = log
         threading.Thread(target=self._follow, args=(self.run,), daemon=True).start()
 
     def _image(self) -> Image | None:

@@ -95,7 +95,12 @@ class HollowNodes:
         status["hostIP"] = self._addresses[pod["spec"]["nodeName"]]
         path = f"{path_of('Pod', meta['namespace'], meta['name'])}/status"
         patch = {"metadata": {"uid": meta["uid"]}, "status": status}
-        self._client.request("PATCH", path, patch, content_type=STRATEGIC)
+        try:
+            self._client.request("PATCH", path, patch, content_type=STRATEGIC)
+        except BaseException:
+            # Answered when it is listed again, as after a restart of the API server.
+            self._answered.discard(meta["uid"])
+            raise
 
 
 def _failed() -> Document:

@@ -136,7 +136,7 @@ def follow_pods(
                     version = event["object"]["metadata"]["resourceVersion"]
                     if event["type"] != "BOOKMARK":
                         on_pod(event["type"], event["object"])
-        except (ApiError, OSError, ValueError) as error:
+        except (ApiError, OSError, http.client.HTTPException, ValueError) as error:
             if stopped.is_set():
                 return
             say(f"watch of pods: {error}; listing again")

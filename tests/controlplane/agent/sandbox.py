@@ -54,6 +54,9 @@ class Sandbox:
                 f"netns add {self.namespace}",
                 f"link add {outer} type veth peer name eth0 netns {self.namespace}",
                 f"link set dev {outer} master {settings.bridge} up",
+                # Who had this address before has gone, and what this machine has learnt of it leads
+                # nowhere for some ten seconds.
+                f"neigh flush to {self.address} dev {settings.bridge}",
             )
             network.ip(
                 "link set dev lo up",

@@ -99,12 +99,13 @@ async def _certified(
     context: Context, wanted: Document, namespace: str, leftovers: list[str]
 ) -> AsyncIterator[None]:
     """The Certification for the length of a block; *leftovers* gets what is there afterwards."""
-    created = await context.cluster.create(wanted, namespace=namespace)
-    name = created["metadata"]["name"]
+    name, uid = str(wanted["metadata"]["name"]), ""
     try:
+        # Inside, because the answer may never come. The namespace is this run's: so is what has the name.
+        created = await context.cluster.create(wanted, namespace=namespace)
+        uid = str(created["metadata"].get("uid") or "")
         yield
     finally:
-        uid = str(created["metadata"].get("uid") or "")
         await remove(
             *(context, cre_plan.CERTIFICATION, name, namespace, uid), propagation="Foreground"
         )
