@@ -23,9 +23,19 @@ from aicr.kube.port import Cluster
 
 Document = dict[str, Any]
 
-#: Short, so that nothing waits; nothing asserts on time.
+#: Enough for a busy machine. What is waited for so long ends as soon as it has come.
+ENOUGH = 20.0
+#: Short pauses, so that nothing waits; nothing asserts on time.
 TIMES = replace(
-    Timeouts().scaled(0.01), cleanup=5.0, resource_verification=5.0, unschedulable_grace=0.05
+    Timeouts().scaled(0.01),
+    cleanup=ENOUGH,
+    resource_verification=ENOUGH,
+    namespace_termination=ENOUGH,
+    pod_creation=ENOUGH,
+    pod_termination=ENOUGH,
+    pod_wait=ENOUGH,
+    diagnostic=ENOUGH,
+    unschedulable_grace=0.05,
 )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aiohttp import web
-from tests.checks.contexts import TIMES, Seen, put
+from tests.checks.contexts import ENOUGH, TIMES, Seen, put
 from tests.checks_deployment.kubelet import Ends, running
 from tests.kube.fakeapi import SERVED, FakeApi
 from tests.kube.loopback import cluster, run
@@ -27,19 +27,17 @@ from aicr.kube.kinds import Resource
 
 Document = dict[str, Any]
 
-#: Short waits; nothing asserts on them.
+#: Short waits only where one look decides; nothing asserts on them.
 SHORT = replace(
     TIMES,
-    dra_test_pod=5.0,
-    gang_test_pod=5.0,
-    diagnostic=0.2,
+    dra_test_pod=ENOUGH,
+    gang_test_pod=ENOUGH,
     ai_service_metrics=0.2,
     ai_service_metrics_poll=0.05,
     co_schedule_window=30.0,
-    pod_termination=2.0,
 )
 #: For tests of what happens when a pod does not come to an end.
-IMPATIENT = replace(SHORT, dra_test_pod=0.3, gang_test_pod=0.3, pod_termination=0.2)
+IMPATIENT = replace(SHORT, dra_test_pod=0.3, gang_test_pod=0.3, pod_termination=0.2, diagnostic=0.2)
 SLICE = Resource("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", False)
 CLASS = Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", False)
 CLAIM = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", True)

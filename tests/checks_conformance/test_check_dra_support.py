@@ -197,7 +197,7 @@ def test_the_probe_goes_to_a_node_whose_channel_is_free() -> None:
 
 def test_a_driver_that_makes_no_claim_template_fails() -> None:
     """Its controller was available and did nothing."""
-    error = channels(beside=None).judge()
+    error = channels(beside=None, timeouts=IMPATIENT).judge()
     assert error is not None
     assert "made no ResourceClaimTemplate" in error.message
     assert could_not_tell(error) == ""

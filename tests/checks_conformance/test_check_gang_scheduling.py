@@ -111,7 +111,11 @@ def test_the_users_node_selector_and_tolerations_come_first() -> None:
     ("settings", "code", "words"),
     [
         ({"without": "binder"}, NOT_FOUND, "Deployment kai-scheduler/binder not found"),
-        ({"down": "admission"}, INTERNAL, "admission was not available within"),
+        (
+            {"down": "admission", "timeouts": IMPATIENT},
+            INTERNAL,
+            "admission was not available within",
+        ),
         ({"without": CRDS[0]}, NOT_FOUND, "queues.scheduling.run.ai not found"),
         ({"down": CRDS[1]}, INTERNAL, "podgroups.scheduling.run.ai is not established"),
         ({"queues": ()}, NOT_FOUND, "no queue"),

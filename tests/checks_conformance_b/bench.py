@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from aiohttp import web
-from tests.checks.contexts import TIMES, Seen, put
+from tests.checks.contexts import ENOUGH, TIMES, Seen, put
 from tests.kube.fakeapi import SERVED, FakeApi
 from tests.kube.loopback import cluster, run
 
@@ -30,12 +30,19 @@ from aicr.kube.port import Cluster, ExecResult
 
 Document = dict[str, Any]
 
-#: Short waits; nothing asserts on them.
+#: Short pauses; a test of a wait that runs out shortens that one.
 SHORT = replace(
-    TIMES, diagnostic=5.0, hpa_scale=0.3, hpa_poll=0.02, deployment_scale=0.3, metrics_api_warmup=0.1,
-    karpenter_node=0.3, karpenter_poll=0.02, slurm_accounting_record=0.2, slurm_accounting_poll=0.02,
+    TIMES,
+    hpa_scale=ENOUGH,
+    hpa_poll=0.02,
+    deployment_scale=ENOUGH,
+    metrics_api_warmup=ENOUGH,
+    karpenter_node=ENOUGH,
+    karpenter_poll=0.02,
+    slurm_accounting_record=ENOUGH,
+    slurm_accounting_poll=0.02,
     co_schedule_window=2.0,
-)  # fmt: skip
+)
 CUSTOM_ANY = Resource("custom.metrics.k8s.io", "v1beta1", "pods", "MetricValueList", True)
 
 

@@ -4,13 +4,21 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from aiohttp import web
 from tests.checks.contexts import node, pod
 from tests.checks_conformance.scene import workload
-from tests.checks_conformance_b.bench import METRICS, Bench, autoscaler, declared, external_values
+from tests.checks_conformance_b.bench import (
+    METRICS,
+    SHORT,
+    Bench,
+    autoscaler,
+    declared,
+    external_values,
+)
 from tests.checks_deployment.answers import COULD_NOT_LOOK
 from tests.kube.fakeapi import FakeApi
 
@@ -146,17 +154,27 @@ def test_every_gpu_pool_is_tested() -> None:
         ({"pools": (node_pool("cpu", cpu="1"),)}, NOT_FOUND, f"no NodePool has {GPU}"),
         ({"served": METRICS, "pools": ()}, NOT_FOUND, "serves no NodePool"),
         (
-            {"beside": functools.partial(autoscaler, wanted=1)},
+            {
+                "beside": functools.partial(autoscaler, wanted=1),
+                "timeouts": replace(SHORT, hpa_scale=0.3),
+            },
             TIMEOUT,
             "did not want more than 1 pod",
         ),
         (
-            {"beside": functools.partial(provision, nodes=False, bind=False)},
+            {
+                "beside": functools.partial(provision, nodes=False, bind=False),
+                "timeouts": replace(SHORT, karpenter_node=0.3),
+            },
             TIMEOUT,
             "0 new node(s), 1 of 1 pods waiting",
         ),
         (
-            {"beside": functools.partial(provision, bind=False)},
+            # Long enough for the node to be made.
+            {
+                "beside": functools.partial(provision, bind=False),
+                "timeouts": replace(SHORT, karpenter_node=3.0),
+            },
             TIMEOUT,
             "1 new node(s), 1 of 1 pods waiting",
         ),

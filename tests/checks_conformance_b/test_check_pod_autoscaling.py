@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from aiohttp import web
 from tests.checks.contexts import Seen, pod
-from tests.checks_conformance_b.bench import METRICS, Bench, autoscaler, declared, external_values
+from tests.checks_conformance_b.bench import (
+    METRICS,
+    SHORT,
+    Bench,
+    autoscaler,
+    declared,
+    external_values,
+)
 from tests.checks_deployment.answers import COULD_NOT_LOOK
 from tests.kube.fakeapi import FakeApi, refuse
 
@@ -22,6 +30,8 @@ from aicr.kube import kinds
 Document = dict[str, Any]
 EXPORTER: Document = {"labels": {"app": "nvidia-dcgm-exporter"}}
 RECIPE = declared("gpu-operator")
+#: For metrics that never come.
+NO_WARMUP = replace(SHORT, metrics_api_warmup=0.1)
 
 
 def bench(
@@ -82,13 +92,27 @@ def test_the_users_node_selector_and_tolerations_come_first() -> None:
     [
         ({"exporter": False}, NOT_FOUND, "gpu-operator: pods of the DCGM exporter not found"),
         ({"served": METRICS[:1]}, NOT_FOUND, "custom.metrics.k8s.io/v1beta1 is not served"),
-        ({"values": ()}, NOT_FOUND, "external metric dcgm_gpu_power_usage has no value"),
         (
-            {"beside": functools.partial(autoscaler, wanted=1)},
+            {"values": (), "timeouts": NO_WARMUP},
+            NOT_FOUND,
+            "external metric dcgm_gpu_power_usage has no value",
+        ),
+        (
+            {
+                "beside": functools.partial(autoscaler, wanted=1),
+                "timeouts": replace(SHORT, hpa_scale=0.3),
+            },
             TIMEOUT,
             "did not want more than 1 pod within",
         ),
-        ({"beside": functools.partial(autoscaler, pods=1)}, TIMEOUT, "the Deployment had 1 pod(s)"),
+        (
+            {
+                "beside": functools.partial(autoscaler, pods=1),
+                "timeouts": replace(SHORT, deployment_scale=0.3),
+            },
+            TIMEOUT,
+            "the Deployment had 1 pod(s)",
+        ),
     ],
     ids=["exporter", "custom API", "metric", "not wanted", "not scaled"],
 )
@@ -106,7 +130,7 @@ def test_what_does_not_work_fails_and_leaves_nothing(
 
 def test_the_external_api_that_nobody_serves_is_a_verdict() -> None:
     """The server's own words for a path that it does not have."""
-    found = bench(values=(), served=METRICS[1:])
+    found = bench(values=(), served=METRICS[1:], timeouts=NO_WARMUP)
     found.objects = [each for each in found.objects if each[0] is not hpa.EXTERNAL_METRIC]
     error = found.judge()
     assert error is not None
@@ -156,7 +180,7 @@ def test_what_cannot_be_looked_at_is_never_a_verdict_nor_a_skip(
 ) -> None:
     """Declared or not, and nothing is left (field case G2)."""
     for validation in (RECIPE, None):
-        found = bench(validation=validation).fault(what, answer)
+        found = bench(validation=validation, timeouts=NO_WARMUP).fault(what, answer)
         error = found.judge()
         assert error is not None
         assert skip_in(error) is None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from aiohttp import web
 from tests.checks.contexts import validation
-from tests.checks_conformance_b.bench import Answer, declared
+from tests.checks_conformance_b.bench import SHORT, Answer, declared
 from tests.checks_conformance_b.slurm_site import BUSY, DOWN, UP, Answers, login, site, slurm
 from tests.checks_deployment.answers import COULD_NOT_LOOK
 
@@ -32,6 +33,7 @@ from aicr.errors import (
 
 Document = dict[str, Any]
 ACCOUNTED = slurm({"accounting": {"enabled": True}})
+IMPATIENT = replace(SHORT, slurm_accounting_record=0.2)
 
 
 def answers(**changed: Answer | AicrError | list[Answer]) -> Answers:
@@ -136,7 +138,9 @@ def test_a_batch_job_is_followed_into_the_records() -> None:
 )
 def test_what_does_not_work_fails(changed: Document, code: str, words: str) -> None:
     """A verdict, with Slurm's own words."""
-    error = site(CHECK, answer=answers(**changed), validation=ACCOUNTED).judge()
+    impatient = IMPATIENT if code == TIMEOUT else SHORT
+    found = site(CHECK, answer=answers(**changed), validation=ACCOUNTED, timeouts=impatient)
+    error = found.judge()
     assert error is not None
     assert (error.code, could_not_tell(error)) == (code, "")
     assert words in error.message
@@ -149,6 +153,7 @@ def test_a_batch_job_that_did_not_end_is_taken_back(cancelled: Any) -> None:
         CHECK,
         answer=answers(sacct=Answer(0, "7|PENDING|0:0\n"), scancel=cancelled),
         validation=ACCOUNTED,
+        timeouts=IMPATIENT,
     )
     assert found.judge() is not None
     assert found.ran[-1] == "slurm/login-0/login: scancel 7"

@@ -52,7 +52,7 @@ def run(shell: Sequence[str], script: str, folder: Path, **environ: str) -> str:
         capture_output=True,
         text=True,
         check=True,
-        timeout=30,
+        timeout=300,
     )
     assert done.stderr == ""
     return done.stdout

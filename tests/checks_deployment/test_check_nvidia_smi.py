@@ -17,11 +17,11 @@ from tests.kube.loopback import cluster, run
 from aicr.checks.deployment import check_nvidia_smi
 from aicr.checks.deployment.check_nvidia_smi import (
     CHECK,
-    claim_template,
     pod_name,
     probe_pod,
     read_output,
 )
+from aicr.checks.sdk import allocation
 from aicr.checks.sdk.outcome import could_not_tell, skip_in
 from aicr.errors import INTERNAL, INVALID_REQUEST, TIMEOUT, UNAUTHORIZED, AicrError
 from aicr.kube import kinds
@@ -358,7 +358,7 @@ def test_a_node_that_gives_gpus_by_claims_is_probed_through_the_scheduler() -> N
     (template,) = api.objects["resourceclaimtemplates.resource.k8s.io"].values()
     request = template["spec"]["spec"]["devices"]["requests"][0]
     assert request["exactly"] == {"deviceClassName": "gpu.nvidia.com", "count": 1}
-    flat = claim_template("v1beta1")["spec"]["spec"]["devices"]["requests"][0]
+    flat = allocation.one_gpu_template("t", "v1beta1")["spec"]["spec"]["devices"]["requests"][0]
     assert flat == {"name": "gpu", "deviceClassName": "gpu.nvidia.com", "count": 1}
 
 

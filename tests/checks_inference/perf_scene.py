@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aiohttp import web
-from tests.checks.contexts import TIMES, Seen, node, put, validation
+from tests.checks.contexts import ENOUGH, TIMES, Seen, node, put, validation
 from tests.checks_deployment.kubelet import Ends, running
 from tests.kube.fakeapi import SERVED, FakeApi, refuse, serving
 from tests.kube.loopback import cluster, run
@@ -59,18 +59,18 @@ HOME = f"aicr-inference-perf-{suffix(RUN)}"
 #: Long enough for a busy machine; nothing asserts on them.
 SHORT = replace(
     TIMES,
-    inference_ready=8.0,
-    inference_health=8.0,
-    inference_populate=8.0,
+    inference_ready=ENOUGH,
+    inference_health=ENOUGH,
+    inference_populate=ENOUGH,
     inference_poll=0.02,
-    inference_probe=5.0,
-    aiperf_pod=8.0,
-    aiperf_job=8.0,
+    inference_probe=ENOUGH,
+    aiperf_pod=ENOUGH,
+    aiperf_job=ENOUGH,
     inference_namespace_termination=2.0,
 )
 #: For waits that are to run out.
 IMPATIENT = replace(
-    SHORT, inference_ready=0.2, inference_health=0.2, aiperf_pod=0.4, aiperf_job=0.4
+    SHORT, inference_ready=0.5, inference_health=0.5, aiperf_pod=0.8, aiperf_job=0.8
 )
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -9,13 +9,13 @@ import pytest
 from tests.checks_inference.perf_scene import settings
 
 from aicr.checks.performance.inference_workload import (
+    CLAIM_TEMPLATE,
     Placement,
-    claim_template,
     deployment,
     readiness,
     route,
 )
-from aicr.checks.sdk.allocation import DEVICE_PLUGIN, DRA_CLAIM
+from aicr.checks.sdk.allocation import DEVICE_PLUGIN, DRA_CLAIM, one_gpu_template
 
 Document = dict[str, Any]
 TOLERATIONS = [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
@@ -56,11 +56,11 @@ def test_a_dra_worker_has_a_claim_from_the_run_s_template_and_no_limit() -> None
     pod = graph(DRA_CLAIM)["worker"]["podTemplate"]["spec"]
     assert pod["containers"][0]["resources"] == {"claims": [{"name": "gpu"}]}
     (claim,) = pod["resourceClaims"]
-    template = claim_template("v1")
+    template = one_gpu_template(CLAIM_TEMPLATE, "v1")
     assert claim["resourceClaimTemplateName"] == template["metadata"]["name"]
     (request,) = template["spec"]["spec"]["devices"]["requests"]
     assert request == {"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": 1}}
-    (older,) = claim_template("v1beta1")["spec"]["spec"]["devices"]["requests"]
+    (older,) = one_gpu_template("t", "v1beta1")["spec"]["spec"]["devices"]["requests"]
     assert older == {"name": "gpu", "deviceClassName": "gpu.nvidia.com", "count": 1}
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aiohttp import web
-from tests.checks.contexts import TIMES, Seen, put
+from tests.checks.contexts import ENOUGH, TIMES, Seen, put
 from tests.fabric.tables import Measured, table
 from tests.kube.fakeapi import SERVED, FakeApi
 from tests.kube.loopback import cluster, run
@@ -46,19 +46,16 @@ CLAIM_TEMPLATE = Resource(
 KINDS = (RUNTIME, CLUSTER_RUNTIME, TRAIN_JOB, NETWORK, DOMAIN, SLICE, CLAIM_TEMPLATE)
 RUN_ID = "20260101-000000-0123456789abcdef"
 NAMESPACE = "aicr-validation"
-#: Short, so that nothing waits; nothing asserts on time.
+#: Short pauses, so that nothing waits; nothing asserts on time.
 SHORT = replace(
     TIMES,
-    nccl_launcher_pod=5.0,
-    nccl_train_job=10.0,
+    nccl_launcher_pod=ENOUGH,
+    nccl_train_job=ENOUGH,
     nccl_log_reread=0.01,
-    train_job_admission_retry=0.5,
+    train_job_admission_retry=ENOUGH,
     train_job_admission_poll=0.01,
-    trainer_crd_established=0.2,
-    trainer_controller=0.2,
-    diagnostic=1.0,
-    namespace_termination=1.0,
-    pod_termination=0.2,
+    trainer_crd_established=ENOUGH,
+    trainer_controller=ENOUGH,
     job_envelope_margin=0.1,
     nccl_lock_stale_age=1200.0,
     nccl_stale_namespace=3600.0,

@@ -163,15 +163,22 @@ def test_a_cancelled_run_takes_its_namespace_and_lock_back() -> None:
     """As when the time of the check is over."""
 
     async def act(context: Context, api: FakeApi) -> None:
+        made = asyncio.Event()
+
         async def work() -> None:
             async with (
                 nccl_lock.held(context) as lock,
                 nccl_lock.namespace(context, lock, "net"),
             ):
+                made.set()
                 await asyncio.sleep(60)
 
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(work(), 0.3)
+        task = asyncio.create_task(work())
+        await made.wait()
+        assert api.objects["namespaces"]
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
         assert not api.objects["namespaces"]
         assert not api.objects["leases.coordination.k8s.io"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from tests.checks_nccl.bench import (
     IMPATIENT,
     NAMESPACE,
     RUN_ID,
+    SHORT,
     Bench,
     Launcher,
     cut,
@@ -353,7 +355,7 @@ def test_a_namespace_that_cannot_be_removed_fails_a_pass_and_hides_no_failure(bu
 def test_a_namespace_that_does_not_end_is_a_timeout() -> None:
     """Terminating for longer than it may: TIMEOUT naming it."""
     name = nccl_lock.name_of("default", RUN_ID)
-    scene = bench()
+    scene = bench(timeouts=replace(SHORT, namespace_termination=1.0, pod_termination=0.2))
 
     async def hold(api: Any, qualified: str, document: Document) -> None:
         if qualified == "namespaces":
@@ -407,7 +409,9 @@ def test_a_worker_that_cannot_run_ends_the_wait_and_all_pods_are_dumped() -> Non
 
 def test_a_launcher_that_hangs_is_a_timeout_with_a_dump() -> None:
     """What it was last seen doing; the namespace is removed all the same."""
-    scene = bench(timeouts=IMPATIENT, launcher=Launcher("some words", phase="Running"))
+    # A launcher pod there is, however long it takes to be seen.
+    impatient = replace(SHORT, nccl_train_job=0.5)
+    scene = bench(timeouts=impatient, launcher=Launcher("some words", phase="Running"))
     error = scene.judge()
     assert error is not None
     assert error.code == TIMEOUT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,7 @@ def test_a_trainer_that_does_not_come_up_fails_and_is_removed(
 ) -> None:
     """A verdict with how long was waited."""
     scene = bench(manifests(tmp_path, **options))
+    scene.timeouts = replace(scene.timeouts, trainer_crd_established=0.2, trainer_controller=0.2)
     error = scene.judge()
     assert error is not None
     assert said in error.message

@@ -60,7 +60,7 @@ def many_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def finish(process: Process) -> Result:
     """Wait for the end, and look at what was said as every run is looked at."""
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     return checked(Result(process.returncode, out, err))
 
 

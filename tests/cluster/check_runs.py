@@ -281,8 +281,8 @@ class Stage:
         key = "availableReplicas" if kind == "Deployment" else "numberReady"
         eventually(
             f"{kind} {name} to be ready",
-            lambda: self.api.get(kind, name, namespace).get("status", {}).get(key),
-            60,
+            lambda: self.api.get(kind, name, namespace).get("status", {}).get(key) or None,
+            120,
         )
 
     def endpoints(self, namespace: str, service: str) -> None:

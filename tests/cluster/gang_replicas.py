@@ -39,7 +39,7 @@ CHECK = "gang-check"
 #: Ends when the mounted files say that the gang is complete, and prints them: what a check waits for.
 WAITS = """
 i=0
-while [ $i -lt 300 ]; do
+while [ $i -lt 1500 ]; do
   expected=$(cat $GANG_CONFIG_DIR/expected_count 2>/dev/null || echo 0)
   peers=$(grep -c . $GANG_CONFIG_DIR/peers 2>/dev/null)
   if [ "$expected" -gt 0 ] && [ "$peers" -ge "$expected" ] && grep -q "^$POD_NAME;$POD_IP;" \
@@ -153,7 +153,7 @@ def grant(
 
 
 def install(api: Client, crd: Document) -> None:
-    """Install a CRD, and wait until it is served."""
+    """Install a CRD, and wait until it is served and discovery names it, which are three moments."""
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     name = crd["metadata"]["name"]
     api.call(
@@ -169,7 +169,19 @@ def install(api: Client, crd: Document) -> None:
         conditions = status.get("conditions") or []
         return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
 
-    eventually(f"{name} to be served", established)
+    eventually(f"{name} to be established", established)
+    group = f"/apis/{crd['spec']['group']}"
+    plural = crd["spec"]["names"]["plural"]
+
+    def served() -> bool:
+        for version in crd["spec"]["versions"]:
+            found = api.call("GET", f"{group}/{version['name']}")
+            if plural not in {one["name"] for one in found["resources"]}:
+                return False
+            api.call("GET", f"{group}/{version['name']}/{plural}", query={"limit": "1"})
+        return True
+
+    eventually(f"{name} to be served", served)
 
 
 class _Counted:
@@ -229,11 +241,16 @@ class Replica:
 
     def __enter__(self) -> Replica:
         self._thread.start()
-        assert self._ready.wait(30)
+        assert self._ready.wait(120)
         if self._failed is not None:
             self._thread.join()
             raise self._failed
-        eventually("the replica to be ready", lambda: self.unready() == "" or None, 30)
+        try:
+            eventually("the replica to be ready", lambda: self.unready() == "" or None, 120)
+        except BaseException:
+            # Nobody calls __exit__ then, and its thread would keep the process alive.
+            self.stop()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -263,7 +280,8 @@ class Replica:
                 namespace=self._lease,
                 identity=self._identity,
                 metrics=self._counted,
-                terms=Terms(duration=3.0, deadline=2.0, retry=0.3),
+                # Nobody loses its Lease because this machine is busy; who ends gives it back at once.
+                terms=Terms(duration=30.0, deadline=20.0, retry=0.3),
                 times=Times(absent=0.3, forming=0.5, longest=1.0),
             )
             await self.gangs.start()
@@ -273,7 +291,7 @@ class Replica:
             await self._task
 
     def _ask(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(120)
 
     def unready(self) -> str:
         """See `Gangs.unready`."""
@@ -324,7 +342,7 @@ def becomes_complete(
         found = state(api, namespace, name)
         return found if found.complete and found.generation == generation else None
 
-    found = eventually(f"generation {generation} of {name} to be complete", complete, 60)
+    found = eventually(f"generation {generation} of {name} to be complete", complete, 180)
     assert [peer.name for peer in found.peers] == sorted(members)
     for peer in found.peers:
         assert peer.ip == api.get("Pod", peer.name, namespace)["status"]["podIP"]

@@ -41,11 +41,12 @@ ALLREDUCE: Final = "preflight-nccl-allreduce"
 NOBODY: Final = "nobody"
 SECRET: Final = "preflight-webhook-tls"
 RELEASE: Final = "pf"
-#: Only the tag of the images, and probes that do not make tests wait; `values_file` adds what the plane's
-#: machines need.
+#: Only the tag of the images, and probes that neither make tests wait nor take a busy machine for a webhook
+#: that hangs; `values_file` adds what the plane's machines need.
 VALUES: Final[Document] = {
     "global": {"image": {"tag": "test"}},
-    "readinessProbe": {"initialDelaySeconds": 0, "periodSeconds": 1},
+    "readinessProbe": {"initialDelaySeconds": 0, "periodSeconds": 1, "timeoutSeconds": 3},
+    "livenessProbe": {"initialDelaySeconds": 5, "periodSeconds": 60, "timeoutSeconds": 10},
 }
 #: The chart's user, and what a test gives instead where that user may not run the tests' interpreter.
 USER: Final = "65532"
@@ -79,7 +80,7 @@ class Release:
 
     def admitted(self, made: Document) -> int:
         """How many pods one of the replicas has given checks."""
-        connection = http.client.HTTPConnection(made["status"]["podIP"], 8080, timeout=5)
+        connection = http.client.HTTPConnection(made["status"]["podIP"], 8080, timeout=60)
         try:
             connection.request("GET", "/metrics")
             text = connection.getresponse().read().decode()
@@ -93,9 +94,14 @@ class Release:
         lease = self.api.get("Lease", "aicr-preflight-controllers", self.namespace)
         return str(lease["spec"].get("holderIdentity") or "").partition("_")[0]
 
-    def ready(self, count: int, seconds: float = 60) -> None:
-        """Wait until so many pods get connections."""
-        eventually(f"{count} ready", lambda: len(set(self.proxy.pods)) == count, seconds)
+    def ready(self, count: int, seconds: float = 180) -> None:
+        """Wait until so many pods are there, and they and no others get connections."""
+
+        def connected() -> bool:
+            there = {one["status"].get("podIP") for one in self.pods()}
+            return len(there) == count and there == set(self.proxy.pods)
+
+        eventually(f"{count} ready", connected, seconds)
 
 
 def helm(plane: ControlPlane, *words: str) -> str:
@@ -105,7 +111,7 @@ def helm(plane: ControlPlane, *words: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=400,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -193,7 +199,7 @@ def installed(plane: ControlPlane, namespace: str, **values: Any) -> Iterator[Re
         try:
             helm(
                 *(plane, "install", RELEASE, str(CHART), "-n", namespace, "-f", str(file)),
-                *("--wait", "--timeout", "60s"),
+                *("--wait", "--timeout", "240s"),
             )
         except AssertionError as error:
             raise AssertionError(f"{error}\n{_state(api, namespace)}") from error
@@ -254,9 +260,7 @@ def answers(api: Client, namespace: str) -> None:
     probe = f"{namespace}-probe"
     make_namespace(api, probe, {LABEL: "enabled"})
     try:
-        eventually(
-            "the API server to ask", lambda: order(dry_run(api, probe, gpu_pod("p"))) or None
-        )
+        eventually("the API server to ask", lambda: checked(api, probe, gpu_pod("p")))
     finally:
         api.delete("Namespace", probe)
 
@@ -293,6 +297,11 @@ def dry_run(api: Client, namespace: str, made: Document) -> Document:
 def order(stored: Document) -> list[str]:
     """Names of a pod's init containers."""
     return [item["name"] for item in stored["spec"].get("initContainers") or []]
+
+
+def checked(api: Client, namespace: str, made: Document) -> list[str] | None:
+    """Names of the checks that a pod would be stored with; None when it would have none."""
+    return order(dry_run(api, namespace, made)) or None
 
 
 def tell(config: pytest.Config, lines: Sequence[str]) -> None:

@@ -194,7 +194,9 @@ def test_a_container_is_started_again_as_its_policy_says(
     assert found["status"]["phase"] == "Running"
     ended = found["status"]["containerStatuses"][0]["lastState"]["terminated"]
     assert ended["exitCode"] == int(script[-1])
-    eventually("the log of the run before", lambda: api.logs(namespace, "again", previous="true"))
+    eventually(
+        "the log of the run before", lambda: api.logs(namespace, "again", previous="true") or None
+    )
     assert api.logs(namespace, "again", previous="true") == "ran\n"
 
 

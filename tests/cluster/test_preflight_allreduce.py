@@ -20,7 +20,7 @@ from tests.cluster.gang_replicas import (
     member,
     volcano_group,
 )
-from tests.cluster.workloads import pod_becomes
+from tests.cluster.workloads import container, pod_becomes
 from tests.controlplane.client import Client, Document
 from tests.controlplane.plane import ControlPlane
 
@@ -33,8 +33,19 @@ TORCH = importlib.util.find_spec("torch") is not None
 SIZES = (2, 4, 8) if TORCH else (3,)
 
 
-def with_check(document: Document, timeout: str) -> Document:
-    """An admitted pod whose waiting container is the product's check instead."""
+#: Passes once so many members stand in the mounted files.
+REGISTERED = """
+while [ "$(grep -c . $GANG_CONFIG_DIR/peers 2>/dev/null)" != %d ]; do sleep 0.2; done
+"""
+
+
+def with_check(
+    document: Document, timeout: str, factor: str = "0.5", registered: int = 0
+) -> Document:
+    """An admitted pod whose waiting container is the product's check instead.
+
+    With *registered* it begins when so many members are, so that its time does not run out before.
+    """
     spec = document["spec"]
     (waits,) = [one for one in spec["initContainers"] if one["name"] == CHECK]
     settings = {
@@ -45,7 +56,7 @@ def with_check(document: Document, timeout: str) -> Document:
         "BW_THRESHOLD_GBPS": "0.0001",
         "PLATFORM_CONNECTOR_SOCKET": "/run/none.sock",
         "AICR_LOG_FORMAT": "text",
-        "AICR_TIMEOUT_FACTOR": "0.2",
+        "AICR_TIMEOUT_FACTOR": factor,
         "OMP_NUM_THREADS": "1",
     }
     env = [one for one in waits["env"] if one["name"] not in settings]
@@ -57,6 +68,9 @@ def with_check(document: Document, timeout: str) -> Document:
         "env": env,
     }
     rest = [one for one in spec["initContainers"] if one["name"] != CHECK]
+    if registered:
+        first = container(REGISTERED % registered, name="registered")
+        rest.append({**first, "env": waits["env"], "volumeMounts": waits["volumeMounts"]})
     return {
         **document,
         "spec": {**spec, "initContainers": [*rest, check], "restartPolicy": "Never"},
@@ -84,12 +98,12 @@ def test_a_gang_that_the_controller_forms_is_found_by_its_checks(
         volcano_group(api, namespace, size)
         for name in names:
             admitted = replica.admit(member(name), namespace)
-            api.create(with_check(admitted, "300"), namespace)
+            api.create(with_check(admitted, "600"), namespace)
         becomes_complete(api, namespace, config_map_name(f"volcano-{namespace}-train"), 1, names)
         for rank, name in enumerate(names):
             # There is no connector on these nodes: whoever has an event to send ends with 4.
             sends = rank == 0 or not TORCH
-            found = pod_becomes(api, namespace, name, "Failed" if sends else "Running", 120)
+            found = pod_becomes(api, namespace, name, "Failed" if sends else "Running", 240)
             log = api.logs(namespace, name, container=CHECK)
             assert f"generation=1 rank={rank} nodes={size}" in log
             assert code_of(found) == (4 if sends else 0)
@@ -107,9 +121,9 @@ def test_a_gang_that_lacks_a_member_ends_in_a_timeout(
         volcano_group(api, namespace, 3)
         for name in NAMES[:2]:
             admitted = replica.admit(member(name), namespace)
-            api.create(with_check(admitted, "60"), namespace)
+            api.create(with_check(admitted, "60", "0.2", len(NAMES[:2])), namespace)
         for name in NAMES[:2]:
-            found = pod_becomes(api, namespace, name, "Failed", 120)
+            found = pod_becomes(api, namespace, name, "Failed", 240)
             assert code_of(found) == 3
             log = api.logs(namespace, name, container=CHECK)
             assert "Gang formation timeout after 60s: 2 of 3 members registered" in log

@@ -28,6 +28,7 @@ from tests.cluster.preflight_release import (
     LOOPBACK,
     RELEASE,
     Release,
+    checked,
     dry_run,
     gang_maps,
     gpu_pod,
@@ -64,7 +65,7 @@ def team(release: Release, namespace: str) -> str:
     words = ("label", "namespace", namespace, f"{LABEL}=enabled")
     assert kubectl(release.plane.kubeconfig, *words).returncode == 0
     # The API server's view of namespaces follows within a moment.
-    eventually("the label to count", lambda: order(dry_run(release.api, namespace, gpu_pod("p"))))
+    eventually("the label to count", lambda: checked(release.api, namespace, gpu_pod("p")))
     return namespace
 
 

@@ -20,6 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from tests.cluster.gang_replicas import becomes_complete, state
@@ -29,7 +30,7 @@ from tests.cluster.preflight_release import (
     LABEL,
     LOOPBACK,
     Release,
-    dry_run,
+    checked,
     gpu_pod,
     installed,
     member,
@@ -126,11 +127,11 @@ def table(request: pytest.FixtureRequest) -> Iterator[Table]:
 
 @pytest.fixture(scope="module")
 def release(plane: ControlPlane) -> Iterator[Release]:
-    """Two replicas; the API server waits for 2 s only, so that a hung one does not hold up the tests."""
+    """Two replicas."""
     name = f"gates-{secrets.token_hex(3)}"
-    with installed(plane, name, replicaCount=2, webhook={"timeoutSeconds": 2}) as made:
+    with installed(plane, name, replicaCount=2) as made:
         made.ready(2)
-        eventually("a leader", made.leader)
+        eventually("a leader", lambda: made.leader() or None)
         yield made
 
 
@@ -138,7 +139,7 @@ def release(plane: ControlPlane) -> Iterator[Release]:
 def team(release: Release, namespace: str) -> str:
     """A namespace that has opted in."""
     opt_in(release.api, namespace)
-    eventually("the label to count", lambda: order(dry_run(release.api, namespace, gpu_pod("p"))))
+    eventually("the label to count", lambda: checked(release.api, namespace, gpu_pod("p")))
     return namespace
 
 
@@ -192,6 +193,12 @@ class Load:
         before = len(self.stored)
         eventually("the load", lambda: len(self.stored) >= before + more, pause=0.02)
 
+    def refusals_while_it_goes_on(self, more: int) -> int:
+        """How many pods are refused until so many more are stored."""
+        before = len(self.refused)
+        self.goes_on(more)
+        return len(self.refused) - before
+
     def must_be_whole(self, api: Client) -> str:
         """Every pod that was stored is there, with its checks; says how many were refused."""
         found = {one["metadata"]["name"]: order(one) for one in api.list("Pod", self._namespace)}
@@ -205,12 +212,52 @@ class Load:
         )
 
 
+#: Letters of /proc for what has taken effect.
+EFFECT = {signal.SIGSTOP: {"T"}, signal.SIGKILL: {"Z", "X"}}
+
+
 def kill(release: Release, made: Document, number: signal.Signals) -> None:
-    """Send a signal to what runs in one of the webhook's pods."""
+    """Send a signal to what runs in one of the webhook's pods, and wait until every thread has taken it.
+
+    A signal only asks: on a busy machine threads run on, and answer meanwhile.
+    """
     pids = release.pids(made)
     assert pids
     for pid in pids:
         os.kill(pid, number)
+    if number in EFFECT:
+        wanted = EFFECT[number]
+        eventually(
+            f"{number.name} to take effect",
+            lambda: all(states(pid) <= wanted for pid in pids),
+            pause=0.01,
+        )
+
+
+def states(pid: int) -> set[str]:
+    """The letters of a process's threads; nothing for one that is no more."""
+    found = set()
+    for file in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with contextlib.suppress(OSError):
+            found.add(file.read_text().rpartition(")")[2].split()[0])
+    return found
+
+
+@contextlib.contextmanager
+def impatient(api: Client) -> Iterator[None]:
+    """The API server waits for 2 s only, so that a hung replica does not hold up a test."""
+    path = path_of("MutatingWebhookConfiguration", name="preflight")
+
+    def wait(seconds: int) -> None:
+        change = {"op": "replace", "path": "/webhooks/0/timeoutSeconds", "value": seconds}
+        api.call("PATCH", path, [change], content_type="application/json-patch+json")
+
+    before = api.call("GET", path)["webhooks"][0]["timeoutSeconds"]
+    wait(2)
+    try:
+        yield
+    finally:
+        wait(before)
 
 
 def test_one_of_two_replicas_is_deleted_under_load(
@@ -237,7 +284,7 @@ def test_one_of_two_replicas_hangs_under_load(release: Release, team: str, table
     """Stopped by SIGSTOP: what reaches it is refused after the time limit, never stored unchecked."""
     began = time.monotonic()
     before = [(one, release.admitted(one)) for one in release.pods()]
-    with Load(release, team) as load:
+    with impatient(release.api), Load(release, team) as load:
         load.goes_on(20)
         # The API server keeps its connections: the one that it asks most is the one to stop.
         hung = max(before, key=lambda one: release.admitted(one[0]) - one[1])[0]
@@ -245,10 +292,8 @@ def test_one_of_two_replicas_hangs_under_load(release: Release, team: str, table
         kill(release, hung, signal.SIGSTOP)
         eventually("its end in the Service", lambda: address not in release.proxy.pods)
         load.goes_on(30)
-        refused = len(load.refused)
-        load.goes_on(30)
-        # What had a connection to it has found out by now; at most one a writer is under way.
-        assert len(load.refused) - refused <= 4
+        # What had a connection to it finds out; a writer may have one refusal under way at the beginning.
+        eventually("the refusals to end", lambda: load.refusals_while_it_goes_on(30) <= 4, 120)
         kill(release, hung, signal.SIGCONT)
         release.ready(2)
         load.goes_on()
@@ -271,16 +316,21 @@ def test_the_leader_is_killed_and_another_replica_takes_over(
     for one in ("a", "b"):
         api.create(member(one, native=True), team)
     becomes_complete(api, team, name, 1, ["a", "b"])
-    leader = eventually("a leader", release.leader)
-    first = next(one for one in release.pods() if one["metadata"]["name"] == leader)
+
+    def leading() -> Document | None:
+        who = release.leader()
+        return next((one for one in release.pods() if one["metadata"]["name"] == who), None)
+
+    first = eventually("a leader that is there", leading)
     lease = api.get("Lease", "aicr-preflight-controllers", release.namespace)
     holder = lease["spec"]["holderIdentity"]
     began = time.monotonic()
     kill(release, first, signal.SIGKILL)
     api.delete("Pod", "b", team, {"gracePeriodSeconds": 0})
     pod_is_gone(api, team, "b")
-    eventually("admissions", lambda: order(dry_run(api, team, gpu_pod("try"))))
-    api.create(member("c", native=True), team)
+    eventually("admissions", lambda: checked(api, team, gpu_pod("try")))
+    # A connection may still lead to the one that is dead.
+    eventually("its successor to be stored", lambda: api.create(member("c", native=True), team))
 
     def taken_over() -> bool:
         found = api.get("Lease", "aicr-preflight-controllers", release.namespace)
@@ -364,7 +414,7 @@ def test_the_api_server_is_killed_under_load(
         plane.wait_ready()
         load.goes_on(20)
     assert [text for _, text in load.refused if "failed calling webhook" in text] == []
-    eventually("both ready", lambda: len(set(release.proxy.pods)) == 2)
+    release.ready(2)
     api, name = release.api, config_map_name(f"kubernetes-{team}-after")
     native_group(api, team, 1, "after")
     api.create(member("after", "after", native=True), team)
@@ -381,7 +431,7 @@ def ask(release: Release, body: bytes) -> tuple[int, bytes]:
     context = ssl.create_default_context(cadata=release.authority.cert_pem.bytes().decode())
     context.check_hostname = False
     connection = http.client.HTTPSConnection(
-        release.proxy.address, release.proxy.port, timeout=10, context=context
+        release.proxy.address, release.proxy.port, timeout=60, context=context
     )
     try:
         connection.request("POST", "/mutate", body, {"Content-Type": "application/json"})
@@ -483,7 +533,7 @@ def test_all_replicas_are_killed_and_the_release_opted_in(
         found = api.list("Pod", team, labelSelector="app=gated")
         return found if len(found) == 3 else None
 
-    for one in eventually("the Deployment's pods", pods, 90):
+    for one in eventually("the Deployment's pods", pods, 180):
         assert order(one) == ALONE
     api.delete("Namespace", other)
     body = {"metadata": {"labels": {LABEL: None}}}

@@ -343,6 +343,38 @@ def test_a_run_that_is_cancelled_cleans_up(fake: Cluster) -> None:
     assert fake.left() == []
 
 
+@pytest.mark.parametrize("kind", ["clusterrolebindings", "jobs"])
+def test_what_is_being_made_when_a_run_is_cancelled_is_removed_too(
+    fake: Cluster, kind: str
+) -> None:
+    """The server has made it, and its answer is still on the way when Ctrl-C comes."""
+    fake.meanwhile = None
+
+    async def body() -> None:
+        async with cluster(fake.api) as (_, client):
+            fake.api.next(REVIEWS, fake.review, times=60)
+            made, told = asyncio.Event(), asyncio.Event()
+
+            async def late(request: web.Request) -> web.StreamResponse:
+                answer = await fake.api.handle(request)
+                made.set()
+                await told.wait()
+                return answer
+
+            fake.api.next(f"POST .*/{kind}", late)
+            asked = AgentOptions(namespace="ns", run_id=RUN)
+            task = asyncio.create_task(agent.capture(client, asked, clock=fake.clock()))
+            await made.wait()
+            task.cancel()
+            await asyncio.sleep(0)
+            told.set()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    run(body())
+    assert fake.left() == []
+
+
 def test_a_namespace_that_may_not_be_looked_at_is_taken_to_be_there(fake: Cluster) -> None:
     """A user whose rights end at the namespace can still run the agent in it."""
     fake.api.next("GET /api/v1/namespaces/ns$", refuse(403, "Forbidden", "no"))

@@ -22,7 +22,10 @@ from aicr.cli.console import Console
 from aicr.kube import kinds
 
 RUNNING = check("assert", "{apiVersion: v1, kind: Pod, status: {phase: Running}}")
-SHORT = ("--timeout=300ms", "--poll-interval=50ms", "--stability-window=100ms", "--max-wait=600ms")
+SHORT = ("--poll-interval=50ms", "--stability-window=100ms")
+#: For a gate that opens, which is as soon as it can, and for one that never does.
+OPENS = ("--timeout=60s", "--max-wait=120s")
+CLOSED = ("--timeout=1s", "--max-wait=2s")
 
 
 @pytest.fixture
@@ -57,7 +60,7 @@ def pod(phase: str) -> dict[str, Any]:
 def test_a_gate_that_opens_exits_0_and_says_so_on_stdout(server: Served, bundle: Path) -> None:
     """One line of result; the story goes to stderr, the cluster first."""
     server.store("ADDED", kinds.POD, pod("Running"))
-    done = run(server, bundle)
+    done = run(server, bundle, *OPENS)
     assert done.status == 0
     assert done.out.startswith("AllPass: All 1 component(s) passing (stable for ")
     assert done.lines[0].startswith("gate: waits with context test, server http://127.0.0.1:")
@@ -72,12 +75,12 @@ def test_a_gate_that_does_not_open_exits_8(server: Served, bundle: Path, forbidd
     if forbidden:
         refusal = fakeapi.refuse(403, "Forbidden", "pods is forbidden")
         server.api.next("GET .*/pods", refusal, times=1000)
-    done = run(server, bundle)
+    done = run(server, bundle, *CLOSED)
     assert done.status == 8
-    assert done.out == "DeadlineExceeded: Gate did not become Ready within 600ms\n"
+    assert done.out == "DeadlineExceeded: Gate did not become Ready within 2s\n"
     word = "Unknown" if forbidden else "Fail"
     assert (
-        "error: [TIMEOUT] Gate did not become Ready within 600ms; 1 component(s) failing: app: "
+        "error: [TIMEOUT] Gate did not become Ready within 2s; 1 component(s) failing: app: "
         f"{word} ("
     ) in done.err
     assert ("look at the API server" in done.err) is forbidden
@@ -89,7 +92,7 @@ def test_in_a_pod_the_story_is_json_and_has_every_component(
     """The keys of decision 45, and the condition as fields."""
     server.store("ADDED", kinds.POD, pod("Running"))
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
-    done = run(server, bundle)
+    done = run(server, bundle, *OPENS)
     assert done.status == 0
     records = [json.loads(line) for line in done.lines]
     assert all({"time", "level", "msg", "module", "version"} <= each.keys() for each in records)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -138,6 +139,26 @@ def test_flags_that_cannot_be_met_end_before_anything_is_made(
     words = [places.get(word, word) for word in flags]
     aicr("bundle", "-r", recipe, "-o", tmp_path / "b", *words).refused(status, said)
     assert not (tmp_path / "b").exists()
+
+
+@pytest.mark.parametrize("marks", [True, False], ids=["between marks", "alone"])
+@pytest.mark.parametrize("command", ["bundle", "verify"])
+def test_a_key_that_is_none_is_refused_in_one_sentence(
+    command: str, marks: bool, recipe: str, tmp_path: Path
+) -> None:
+    """What the library guesses, and what its own library said, is not about this file."""
+    kind = "PRIVATE" if command == "bundle" else "PUBLIC"
+    key = tmp_path / "key.pem"
+    key.write_text(
+        f"-----BEGIN {kind} KEY-----\nAAAA\n-----END {kind} KEY-----\n" if marks else "garbage\n"
+    )
+    if command == "bundle":
+        done = aicr("bundle", "-r", recipe, "-o", tmp_path / "b", "--attest", "--signing-key", key)
+    else:
+        done = aicr("verify", tmp_path, "--key", key)
+    done.refused(2, f"{key} is not a {kind.lower()} key in PEM")
+    first = done.err.splitlines()[0]
+    assert not re.search(r"[('\[]|See |\. ", first.partition("key in PEM")[2]), first
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,34 @@ def test_a_pattern_that_pins_somebody_is_taken(pattern: str, identity: str, tmp_
     assert (report.level, report.errors) == ("verified", [])
 
 
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (
+            ["--certificate-identity-regexp", "^https://github.com/acme/("],
+            ["where: --certificate-identity-regexp", r"next: write it as ^https://github\.com/"],
+        ),
+        (
+            ["--cli-version-constraint", ">>1"],
+            ["'>>1' cannot be read", "where: --cli-version-constraint", "next: operators are"],
+        ),
+    ],
+)
+def test_a_policy_that_cannot_be_read_names_its_flag_and_the_way_out(
+    flags: list[str], words: list[str], tmp_path: Path
+) -> None:
+    """What, where, and the next step."""
+    bundle = written(tmp_path / "b", bundle_files())
+    aicr("verify", bundle, *flags).refused(2, *words)
+
+
+def test_a_bundle_in_a_registry_is_fetched_first() -> None:
+    """An address is no folder that is missing."""
+    result = aicr("verify", "oci://me:hunter2@r.example/team/x:v1")
+    result.refused(2, "next: fetch it first: aicr pull oci://r.example/team/x:v1 -o bundle")
+    assert "hunter2" not in result.err
+
+
 def test_an_absent_key_file_is_not_found(tmp_path: Path) -> None:
     """Exit 3 names the file."""
     bundle = written(tmp_path / "b", bundle_files())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -11,6 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 from tests.kube.fakeapi import FakeApi, serving
+from tests.ports import reserved_port
 
 from aicr.errors import AicrError
 from aicr.kube import connect_to
@@ -21,10 +21,10 @@ from aicr.kube.timeouts import Timeouts
 T = TypeVar("T")
 
 #: Short, so that back-off and reconnection do not make tests slow; nothing asserts on time.
-TIMES = replace(Timeouts().scaled(0.02), request=5.0, page=5.0, connect=5.0, idle=5.0, watch=5.0)
+TIMES = replace(Timeouts().scaled(0.02), request=30.0, page=30.0, connect=30.0, idle=5.0, watch=5.0)
 
 
-def run(coroutine: Coroutine[Any, Any, T], timeout: float = 30.0) -> T:
+def run(coroutine: Coroutine[Any, Any, T], timeout: float = 120.0) -> T:
     """Run *coroutine* to its end; a test that hangs fails instead."""
     return asyncio.run(asyncio.wait_for(coroutine, timeout))
 
@@ -56,7 +56,4 @@ async def version_error(config: ClusterConfig, timeouts: Timeouts = TIMES) -> Ai
 
 def closed_port() -> int:
     """A port on which nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    return reserved_port()

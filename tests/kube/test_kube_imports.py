@@ -28,7 +28,7 @@ def python(code: str, *blocked: str) -> str:
     """What *code* prints in an interpreter without *blocked*."""
     program = BLOCK.format(blocked=set(blocked)) + code
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=60
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -57,7 +57,7 @@ def test_a_webhook_without_a_cluster_serves_probes_admissions_and_metrics(tmp_pa
         mutated = webhook.wait_for("Mutating pod")
         assert (mutated["namespace"], mutated["pod"]) == ("team-a", "w-0")
         webhook.process.send_signal(signal.SIGTERM)
-        assert webhook.process.wait(10) == 0
+        assert webhook.process.wait(60) == 0
 
 
 def test_a_rotated_certificate_is_taken_up_while_serving(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_rotated_certificate_is_taken_up_while_serving(tmp_path: Path) -> None
 
 def test_a_process_that_is_told_to_end_answers_what_it_was_asked(tmp_path: Path) -> None:
     """While draining it is not ready, answers, and asks to reconnect; in the end it exits with 0."""
-    with serving(tmp_path, "--drain-seconds", "1") as webhook:
+    with serving(tmp_path, "--drain-seconds", "600") as webhook:
         late = webhook.connection()
         late.connect()
         webhook.process.send_signal(signal.SIGTERM)
@@ -88,22 +88,24 @@ def test_a_process_that_is_told_to_end_answers_what_it_was_asked(tmp_path: Path)
         # Half a request before the end of draining, the other half after it.
         head = f"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode()
         late.sock.sendall(head + body[:100])
-        answered = 0
+        for _ in range(3):
+            assert webhook.ask("/mutate", body)[0] == 200
+        # A second request to end is the end of draining, whenever this machine gets to it.
+        webhook.process.send_signal(signal.SIGTERM)
         while webhook.process.poll() is None:
             try:
                 status, _ = webhook.ask("/mutate", body)
-            except ConnectionRefusedError:
+            except OSError:
+                # Refused, or cut: who comes just when the door closes was never let in.
                 break
             assert status == 200
-            answered += 1
         late.sock.sendall(body[100:])
         answer = http.client.HTTPResponse(late.sock)
         answer.begin()
         assert answer.status == 200
         assert b"JSONPatch" in answer.read()
         late.close()
-        assert answered > 0
-        assert webhook.process.wait(10) == 0
+        assert webhook.process.wait(60) == 0
         assert webhook.wait_for("Stopped preflight")
 
 
@@ -144,7 +146,7 @@ def test_a_start_that_fails_is_one_line_and_status_one(
         else:
             config.write_text(dump(document()))
         webhook.start()
-        assert webhook.process.wait(30) == 1
+        assert webhook.process.wait(120) == 1
     fatal = [line for line in webhook.lines() if line["msg"] == "Fatal error"]
     assert len(fatal) == 1
     assert fatal[0]["level"] == "ERROR"

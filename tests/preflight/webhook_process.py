@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import socket
 import ssl
 import subprocess
 import sys
@@ -16,18 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import trustme
+from tests.ports import reserved_port
 from tests.preflight.admission_cases import document
 
 from aicr.yamlio.write import dump
 
 OFFLINE = {"gangCoordination": {"enabled": False}, "gpuDraEnabled": False}
-
-
-def free_port() -> int:
-    """A port that nobody listened on a moment ago."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 class Webhook:
@@ -36,7 +29,7 @@ class Webhook:
     def __init__(self, folder: Path, **config: Any) -> None:
         self.folder = folder
         self.authority = trustme.CA()
-        self.port, self.metrics_port = free_port(), free_port()
+        self.port, self.metrics_port = reserved_port(), reserved_port()
         (folder / "config.yaml").write_text(dump(document(**{**OFFLINE, **config})))
         self.certify()
         self.process: subprocess.Popen[bytes]
@@ -60,20 +53,20 @@ class Webhook:
             )
 
     def lines(self) -> list[dict[str, Any]]:
-        """The log so far."""
+        """The log so far, up to a line that is still being written."""
         text = (self.folder / "log").read_text()
-        return [json.loads(line) for line in text.splitlines()]
+        return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
 
     def wait_for(self, message: str) -> dict[str, Any]:
         """The first log line with *message*."""
-        end = time.monotonic() + 30
+        end = time.monotonic() + 120
         while time.monotonic() < end:
-            text = (self.folder / "log").read_text()
-            for line in text[: text.rfind("\n") + 1].splitlines():
-                found: dict[str, Any] = json.loads(line)
+            # Read before the log: what has ended says nothing after that.
+            ended = self.process.poll() is not None
+            for found in self.lines():
                 if found["msg"] == message:
                     return found
-            if self.process.poll() is not None and message not in text:
+            if ended:
                 break
             time.sleep(0.02)
         raise AssertionError(f"no {message!r} in:\n{(self.folder / 'log').read_text()}")
@@ -82,7 +75,7 @@ class Webhook:
         """A connection that trusts the authority."""
         context = ssl.create_default_context()
         self.authority.configure_trust(context)
-        return http.client.HTTPSConnection("localhost", self.port, context=context, timeout=10)
+        return http.client.HTTPSConnection("localhost", self.port, context=context, timeout=60)
 
     def ask(self, path: str, body: bytes | None = None) -> tuple[int, bytes]:
         """Status and body of one request on a connection of its own."""
@@ -96,7 +89,7 @@ class Webhook:
 
     def metrics(self) -> str:
         """What a scraper reads."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.metrics_port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.metrics_port, timeout=60)
         try:
             connection.request("GET", "/metrics")
             return connection.getresponse().read().decode()
@@ -115,4 +108,4 @@ def serving(folder: Path, *flags: str, **config: Any) -> Iterator[Webhook]:
     finally:
         if webhook.process.poll() is None:
             webhook.process.kill()
-        webhook.process.wait(10)
+        webhook.process.wait(60)

@@ -9,9 +9,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from aicr.errors import SERVICE_UNAVAILABLE, AicrError
 from aicr.preflight.checks.allreduce.board import Board
@@ -49,6 +49,34 @@ class FakeTime:
         return Clock(lambda: self.now, self.sleep)
 
 
+class Words:
+    """The lines that workers print, `[rank N] TEXT`: what a test knows of how far they have come.
+
+    A worker says its first word after its steps. As a clock it stands still until so many have, so that
+    no time limit is used up while a busy machine starts them.
+    """
+
+    def __init__(self, workers: int) -> None:
+        self._silent = set(range(workers))
+        self._all = threading.Event()
+        self._started = time.monotonic()
+
+    def __call__(self, line: str) -> None:
+        """Take a line."""
+        self._silent.discard(int(line.removeprefix("[rank ").partition("]")[0]))
+        if not self._silent and not self._all.is_set():
+            self._started = time.monotonic()
+            self._all.set()
+
+    def wait(self) -> None:
+        """Until every worker has said something."""
+        assert self._all.wait(60)
+
+    def now(self) -> float:
+        """Seconds since every worker has said something."""
+        return time.monotonic() - self._started if self._all.is_set() else 0.0
+
+
 class MemoryBoard:
     """A board that threads share; `lost` makes it as if rank 0 were gone."""
 
@@ -78,6 +106,9 @@ class MemoryBoard:
         return self
 
 
+#: Long enough for a busy machine; what waits for so long ends as soon as it has come.
+ENOUGH: Final = 60.0
+
 #: A worker without torch: it reports what the variable `PLAY` says for its rank, then does as told.
 PLAYER = """
 import json, os, signal, sys, time
@@ -89,7 +120,8 @@ for n in range(play.get("steps", 1)):
     tell({"kind": "step", "n": n + 1, "what": "init" if n == 0 else "benchmark"})
 print(play.get("prints", "hello"), flush=True)
 # NCCL names its network long before anything is measured.
-time.sleep(play.get("waits", 0))
+while play.get("awaits") and not os.path.exists(play["awaits"]):
+    time.sleep(0.01)
 for document in play.get("tells", []):
     tell(document)
 if play.get("hangs"):
@@ -143,6 +175,9 @@ def play(
     board: MemoryBoard | None = None,
     timeout: float = 60.0,
     factor: float = 0.01,
+    settle: float = ENOUGH,
+    now: Callable[[], float] = time.monotonic,
+    write: Callable[[str], None] = lambda line: None,
     environ: Mapping[str, str] | None = None,
     **benchmark: Any,
 ) -> list[Node]:
@@ -154,7 +189,8 @@ def play(
         refuses: nodes whose connector takes nothing.
         absent: nodes that do not run at all.
         board: the board they share.
-        timeout, factor: see `Run`.
+        timeout, factor, now, write: see `Run`.
+        settle: seconds that workers which hang are given; those that end are not waited for.
         environ: more variables of the workers.
         benchmark: settings.
     """
@@ -185,9 +221,9 @@ def play(
                 log,
                 {**variables, **(environ or {})},
                 timeout,
-                CheckTimes().scaled(factor),
-                Clock(time.monotonic, lambda seconds: time.sleep(min(seconds, 0.02))),
-                lambda line: None,
+                replace(CheckTimes().scaled(factor), gather=ENOUGH, settle=settle),
+                Clock(now, lambda seconds: time.sleep(min(seconds, 0.02))),
+                write,
             ).go()
         except BaseException as error:
             node.error = error

@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 from tests.preflight_allreduce.doubles import (
     PLAYER,
+    FakeTime,
     MemoryBoard,
+    Words,
     codes,
     fails,
     measured,
@@ -67,11 +69,17 @@ def test_an_event_that_is_not_sent_is_4_above_all_else() -> None:
     assert made[1].outcome.unsent == ("Failed to send health event after 5 retries",)
 
 
-def test_the_threshold_follows_the_fabric_that_nccl_names() -> None:
-    """A threshold by fabric makes NCCL say it; the default would pass."""
+def test_the_threshold_follows_the_fabric_that_nccl_names(tmp_path: Path) -> None:
+    """A threshold by fabric makes NCCL say it, long before anything is measured; the default would pass."""
+    read = tmp_path / "read"
     part = {**plays(250.0), "prints": "n0:1:1 [0] NCCL INFO NET/OFI Selected Provider is efa"}
-    part["waits"] = 1.0
-    made = play({0: part, 1: part}, by_fabric={"efa": 300.0}, environ={"NCCL_DEBUG_SUBSYS": "INIT"})
+    part["awaits"] = str(read)
+    made = play(
+        {0: part, 1: part},
+        by_fabric={"efa": 300.0},
+        environ={"NCCL_DEBUG_SUBSYS": "INIT"},
+        write=lambda line: read.touch() if line.startswith("[rank 0] ") else None,
+    )
     assert codes(made) == [1, 1]
     assert "is below threshold 300.00" in made[0].events[0].message
     assert made[0].outcome is not None
@@ -81,7 +89,7 @@ def test_the_threshold_follows_the_fabric_that_nccl_names() -> None:
 def test_a_worker_that_fails_ends_the_gang_at_once() -> None:
     """The others would wait for their time limit; who failed is named."""
     hangs = {"steps": 2, "hangs": "hard"}
-    made = play({0: hangs, 1: fails("Connection reset"), 2: hangs}, 3)
+    made = play({0: hangs, 1: fails("Connection reset"), 2: hangs}, 3, settle=0.1)
     assert codes(made) == [1, 1, 1]
     (event,) = made[0].events
     assert event.message == "NCCL all-reduce benchmark failed: Connection reset (w-1 on node-1)"
@@ -112,14 +120,15 @@ def test_an_init_failure_of_all_is_one_event() -> None:
 def test_a_cause_in_the_output_of_a_worker_is_told() -> None:
     """The exception alone says little."""
     part = {**fails("ncclSystemError"), "prints": "No space left on device /dev/shm/nccl-x"}
-    made = play({0: part, 1: {"steps": 2, "hangs": True}})
+    made = play({0: part, 1: {"steps": 2, "hangs": True}}, settle=0.1)
     assert "/dev/shm is too small" in made[0].events[0].message
 
 
 def test_workers_that_hang_without_a_word_are_ended() -> None:
     """Twice the time limit and a margin without a step."""
     part = {"steps": 2, "hangs": True}
-    made = play({0: part, 1: part}, timeout=0.3, factor=0.002)
+    words = Words(2)
+    made = play({0: part, 1: part}, timeout=0.3, factor=0.002, now=words.now, write=words)
     assert codes(made) == [1, 1]
     assert made[0].events[0].error_codes == ("NCCL_ALLREDUCE_TIMEOUT",)
     assert "no answer within" in made[0].events[0].message
@@ -128,7 +137,7 @@ def test_workers_that_hang_without_a_word_are_ended() -> None:
 def test_a_worker_that_cannot_leave_has_its_result_all_the_same() -> None:
     """What hangs after the result is ended."""
     part = {**plays(250.0), "hangs": True}
-    assert codes(play({0: part, 1: part})) == [0, 0]
+    assert codes(play({0: part, 1: part}, settle=0.1)) == [0, 0]
 
 
 def test_a_worker_that_breaks_after_its_result_is_no_pass() -> None:
@@ -148,7 +157,17 @@ def test_a_worker_that_refuses_its_job_is_a_wrong_configuration() -> None:
 
 def test_a_member_that_never_comes_is_named_and_the_others_hear_it() -> None:
     """NCCL is not started at all; rank 0 alone tells it."""
-    made = play({0: plays(250.0), 1: plays(250.0)}, 3, absent=[2], timeout=0.5)
+    board = MemoryBoard()
+    begun: list[float] = []
+
+    def now() -> float:
+        """Seconds since node 1 has come; a busy machine may take long to start its thread."""
+        if not begun and "node/1" in board.texts:
+            begun.append(time.monotonic())
+        return time.monotonic() - begun[0] if begun else 0.0
+
+    parts = {0: plays(250.0), 1: plays(250.0)}
+    made = play(parts, 3, absent=[2], board=board, timeout=0.2, now=now)
     assert codes(made) == [1, 1, None]
     (event,) = made[0].events
     assert event.message == (
@@ -170,19 +189,16 @@ def test_without_rank_0_each_node_speaks_for_itself() -> None:
 
 def test_when_rank_0_goes_while_workers_run_they_are_ended() -> None:
     """A result without rank 0's verdict is none."""
-    board = MemoryBoard()
+    board, words = MemoryBoard(), Words(2)
 
     def lose() -> None:
-        deadline = time.monotonic() + 20
-        while "roster" not in board.texts and time.monotonic() < deadline:
-            time.sleep(0.01)
-        time.sleep(0.5)
+        words.wait()
         board.lost = True
 
     thread = threading.Thread(target=lose)
     thread.start()
     part = {"steps": 2, "hangs": True}
-    made = play({0: part, 1: part}, board=board)
+    made = play({0: part, 1: part}, board=board, settle=0.1, write=words)
     thread.join()
     assert codes(made) == [1, 1]
     assert all("the store of rank 0 is gone" in node.events[0].message for node in made)
@@ -194,10 +210,10 @@ def card(pod: str, token: str, generation: int = 1) -> Card:
     return Card(pod, "node", 1, token, generation)
 
 
-def gathering(board: MemoryBoard, rank: int, one: Card, limit: float = 0.3) -> Gathering:
+def gathering(board: MemoryBoard, rank: int, one: Card, clock: Clock | None = None) -> Gathering:
     """A node that is about to meet the others."""
     place = Place("gang", 1, rank, ("w-0", "w-1"), "127.0.0.1", 1)
-    return Gathering(place, one, board.meet, Clock(), limit)
+    return Gathering(place, one, board.meet, clock or Clock(), 60)
 
 
 @pytest.mark.parametrize(
@@ -215,29 +231,27 @@ def test_members_that_read_different_files_do_not_start(one: Card, text: str) ->
 
     def other() -> None:
         try:
-            gathering(board, 1, one, 5).meet()
+            gathering(board, 1, one).meet()
         except AicrError as error:
             errors.append(error)
 
     thread = threading.Thread(target=other)
     thread.start()
     with pytest.raises(AicrError, match=text):
-        gathering(board, 0, card("w-0", "a"), 5).meet()
+        gathering(board, 0, card("w-0", "a")).meet()
     thread.join()
     assert text in errors[0].message
 
 
 def test_the_board_of_an_earlier_run_is_not_taken_for_ours() -> None:
     """A container that was restarted alone finds its predecessor on the roster and goes on looking."""
-    board = MemoryBoard()
+    board, seconds = MemoryBoard(), FakeTime()
     old = {"session": "old", "cards": [vars(card("w-0", "a")), vars(card("w-1", "before"))]}
     board.put("roster", json.dumps(old))
-    again = gathering(board, 1, card("w-1", "now"), 5)
+    again = gathering(board, 1, card("w-1", "now"), clock=seconds.clock)
     new = {"session": "new", "cards": [vars(card("w-0", "c")), vars(card("w-1", "now"))]}
-    timer = threading.Timer(0.7, lambda: board.put("roster", json.dumps(new)))
-    timer.start()
+    seconds.at(3, lambda: board.put("roster", json.dumps(new)))
     assert again.meet().session == "new"
-    timer.join()
 
 
 @pytest.fixture
@@ -258,11 +272,11 @@ def mounted(tmp_path: Path) -> dict[str, str]:
 
 
 def program(
-    environ: dict[str, str], parts: dict[int, Any], **world: Any
+    environ: dict[str, str], parts: dict[int, Any], *, log: io.StringIO | None = None, **world: Any
 ) -> tuple[int, list[Event], str]:
     """Run the program itself: code, events, log."""
     events: list[Event] = []
-    stream = io.StringIO()
+    stream = log or io.StringIO()
     given = {
         "process": lambda *a, **k: Completed(0, "", ""),
         "meeting": MemoryBoard().meet,
@@ -318,14 +332,29 @@ def test_a_job_that_workers_refuse_is_2_and_never_masked(
     assert (found, events) == (2, [])
 
 
+class Signals(io.StringIO):
+    """A log that sends this process a signal once both workers have said their first word."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self._number = number
+        self._sent = False
+
+    def write(self, text: str) -> int:
+        """Take text, and look whether it is time."""
+        written = super().write(text)
+        said = self.getvalue()
+        if not self._sent and "[rank 0] hello" in said and "[rank 1] hello" in said:
+            self._sent = True
+            os.kill(os.getpid(), self._number)
+        return written
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_workers_first(mounted: dict[str, str], number: int) -> None:
     """128 and its number, and no event."""
-    timer = threading.Timer(1.0, lambda: os.kill(os.getpid(), number))
-    timer.start()
     part = {"steps": 2, "hangs": True}
-    found, events, log = program(mounted, {0: part, 1: part})
-    timer.join()
+    found, events, log = program(mounted, {0: part, 1: part}, log=Signals(number))
     assert (found, events) == (128 + number, [])
     assert "Interrupted: the workers were ended" in log
 

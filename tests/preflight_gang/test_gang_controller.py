@@ -12,6 +12,7 @@ from tests.kube.loopback import run
 from tests.preflight_gang.builders import MAP, pod_document
 from tests.preflight_gang.world import (
     TIMES,
+    TOGETHER,
     VOLCANO_GROUP,
     Recorded,
     complete,
@@ -36,7 +37,7 @@ def test_a_gang_is_written_as_its_pods_get_addresses() -> None:
 
     async def body() -> None:
         metrics = Recorded()
-        async with world(metrics=metrics) as made:
+        async with world(metrics=metrics, times=TOGETHER) as made:
             await made.put(volcano_group(), *members(addresses=False))
             await until(lambda: made.state().expected == 3, "the size")
             assert made.names() == []

@@ -150,7 +150,7 @@ def served(api: FakeApi, folder: Path) -> Iterator[Path]:
 
     thread = threading.Thread(target=asyncio.run, args=(serve(),))
     thread.start()
-    assert ready.wait(10)
+    assert ready.wait(60)
     config = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -231,7 +231,7 @@ def test_the_command_watches_until_ctrl_c(tmp_path: Path, form: str) -> None:
         assert process.stdout is not None
         first = process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=120)
         assert process.returncode == 130
         assert "Traceback" not in err
         assert out == ""

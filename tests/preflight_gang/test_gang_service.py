@@ -11,6 +11,7 @@ from tests.kube.loopback import refused, run
 from tests.preflight_gang.builders import MAP, VOLCANO, VOLCANO_KEY, pod_document
 from tests.preflight_gang.world import (
     NATIVE_GROUP,
+    TOGETHER,
     VOLCANO_GROUP,
     complete,
     members,
@@ -23,6 +24,7 @@ from tests.preflight_gang.world import (
 
 from aicr.errors import INTERNAL
 from aicr.kube.kinds import LEASE, POD
+from aicr.kube.lease import Terms
 from aicr.preflight import names
 from aicr.preflight.controller.judging import PREFLIGHT_CONFIG
 from aicr.preflight.gang import configmap as cm
@@ -117,10 +119,10 @@ def test_two_replicas_elect_one_and_the_other_takes_over() -> None:
     """Each change is written once; after the leader's end the other goes on."""
 
     async def body() -> None:
-        async with world(identity="one") as made:
+        async with world(identity="one", times=TOGETHER) as made:
             first = made.replicas[0]
             await until(lambda: first.leads, "a leader")
-            second = await made.replica("two")
+            second = await made.replica("two", times=TOGETHER)
             await complete(made)
             await quiet()
             assert made.writes("configmaps") == 1
@@ -141,7 +143,7 @@ def test_a_leader_that_loses_its_lease_stops_and_stands_again() -> None:
     """Admissions go on meanwhile; the process does not end."""
 
     async def body() -> None:
-        async with world() as made:
+        async with world(terms=Terms(duration=1.0, deadline=0.6, retry=0.1)) as made:
             gangs = made.replicas[0]
             await until(lambda: gangs.leads, "a leader")
             down = refuse(503, "ServiceUnavailable", "down")

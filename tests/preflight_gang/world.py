@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from tests.kube.fakeapi import SERVED, FakeApi
@@ -13,7 +14,7 @@ from tests.preflight_gang.builders import MAP, VOLCANO, pod_document
 from tests.preflight_gang.steady import SteadyApi
 
 from aicr.kube.client import Client
-from aicr.kube.kinds import CONFIG_MAP, Resource
+from aicr.kube.kinds import CONFIG_MAP, LEASE, Resource
 from aicr.kube.lease import Terms
 from aicr.preflight.config import Config, parse
 from aicr.preflight.controller.judging import PREFLIGHT_CONFIG
@@ -29,7 +30,10 @@ VOLCANO_GROUP = Resource(
 )
 NATIVE_GROUP = Resource("scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup", True, "podgroup")
 TIMES = Times(coalesce=0.01, stale_again=0.02, absent=0.05, forming=0.1, longest=0.2)
-TERMS = Terms(duration=1.0, deadline=0.6, retry=0.1)
+#: No leader loses its Lease because this machine is busy; one that ends gives it back at once.
+TERMS = Terms(duration=60.0, deadline=40.0, retry=0.2)
+#: In which a busy machine has put everything there that is to count as one change.
+TOGETHER = replace(TIMES, coalesce=1.0)
 RULES = Rules(settle=0.0)
 CHECKS = [{"name": name, "image": f"test.local/{name}"} for name in ("dcgm", "allreduce")]
 
@@ -101,6 +105,11 @@ class World:
         methods = ("POST", "PUT", "PATCH", "DELETE")
         return sum(line.startswith(methods) and f"/{what}" in line for line in self.api.seen)
 
+    def asked(self, since: int) -> list[str]:
+        """What was asked of the server after so many requests, but for what goes on all the time."""
+        lasting = ("watch=", f"/{LEASE.plural}")
+        return [line for line in self.api.seen[since:] if not any(word in line for word in lasting)]
+
     def _resource(self, document: Document) -> Resource:
         for resource in self.api.resources:
             if (resource.api_version, resource.kind) == (
@@ -135,7 +144,7 @@ async def world(
                 task.result()
 
 
-async def until(ask: Callable[[], T], what: str = "", seconds: float = 10.0) -> T:
+async def until(ask: Callable[[], T], what: str = "", seconds: float = 60.0) -> T:
     """Wait for an answer that is true."""
     try:
         async with asyncio.timeout(seconds):

@@ -94,6 +94,6 @@ def run(command: str, folder: Path, environment: Mapping[str, str]) -> tuple[int
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
-        timeout=150,
+        timeout=600,
     )
     return done.returncode, done.stdout

@@ -8,7 +8,8 @@ import shutil
 import socket
 import tempfile
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import grpc  # type: ignore[import-untyped]
@@ -54,7 +55,7 @@ def test_it_can_refuse(folder: Path) -> None:
     connector.start()
     try:
         with pytest.raises(CallError, match="PERMISSION_DENIED"):
-            UnixSocket(path)(b"", [], 5)
+            UnixSocket(path)(b"", [], 60)
     finally:
         connector.stop()
 
@@ -66,7 +67,7 @@ def test_what_is_no_event_is_refused(folder: Path) -> None:
     connector.start()
     try:
         with pytest.raises(CallError, match="INVALID_ARGUMENT"):
-            UnixSocket(path)(b"\xff\xff", [], 5)
+            UnixSocket(path)(b"\xff\xff", [], 60)
     finally:
         connector.stop()
 
@@ -100,12 +101,14 @@ def test_the_command_prints_each_event(folder: Path, chosen: str) -> None:
     out, err = io.StringIO(), io.StringIO()
 
     def send() -> None:
+        while "listening on" not in err.getvalue():
+            time.sleep(0.01)
         event = finding("C", "m", "RESTART_VM", "X", entities=(gpu("GPU-1"),))
         HealthClient(UnixSocket(path), SOURCE, token_path=str(token), sleep=lambda s: None).send(
             event
         )
 
-    sender = threading.Timer(0.2, send)
+    sender = threading.Thread(target=send, daemon=True)
     sender.start()
     status = preflight_connector.execute(arguments, Console(out, err))
     sender.join()
@@ -123,6 +126,49 @@ def test_the_command_prints_each_event(folder: Path, chosen: str) -> None:
     else:
         assert text.splitlines()[0] == "C: FATAL: m"
         assert "  with a token" in text.splitlines()
+
+
+class Interrupted(io.StringIO):
+    """An output that is interrupted when it has the first event, and a second one has come meanwhile."""
+
+    def __init__(self, second: Callable[[], None]) -> None:
+        super().__init__()
+        self._second: Callable[[], None] | None = second
+
+    def write(self, text: str) -> int:
+        """Take text; then as if Ctrl-C had been pressed."""
+        written = super().write(text)
+        if self._second is not None:
+            second, self._second = self._second, None
+            second()
+            raise KeyboardInterrupt
+        return written
+
+
+def test_an_event_that_was_taken_is_shown_whenever_the_command_is_ended(folder: Path) -> None:
+    """The check that sent it was told that it arrived; a pod that fails ends the command at once."""
+    path = str(folder / "s")
+    arguments = preflight_connector.parser().parse(
+        ["--print", "--socket", path, "--format", "json"]
+    )
+
+    def send(name: str) -> None:
+        HealthClient(UnixSocket(path), SOURCE).send(healthy(name, "m"))
+
+    out, err = Interrupted(lambda: send("second")), io.StringIO()
+
+    def first() -> None:
+        while "listening on" not in err.getvalue():
+            time.sleep(0.01)
+        send("first")
+
+    sender = threading.Thread(target=first, daemon=True)
+    sender.start()
+    assert preflight_connector.execute(arguments, Console(out, err)) == 130
+    sender.join()
+    names = [json.loads(line)["checkName"] for line in out.getvalue().splitlines()]
+    assert names == ["first", "second"]
+    assert "ended after 2 events" in err.getvalue()
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import stat
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -491,15 +492,23 @@ def test_a_program_is_ended_with_all_its_children(tmp_path: Path) -> None:
     script.write_text("#!/bin/sh\necho half\nsleep 60 & echo $! >&2\nwait\n")
     script.chmod(0o755)
     with pytest.raises(AicrError) as caught:
-        environment_process.run([str(script)], timeout=0.3, environ=dict(os.environ))
+        environment_process.run([str(script)], timeout=1.5, environ=dict(os.environ))
     assert caught.value.code == TIMEOUT
     assert caught.value.context["stdout"] == "half\n"
+    # A signal only asks: what it ends takes its turn on a busy machine. And who adopts an orphan may take
+    # its time to notice that it ended.
+    deadline = time.monotonic() + 30
+    while (state := state_of(int(caught.value.context["stderr"]))) not in {"gone", "Z"}:
+        assert time.monotonic() < deadline, state
+        time.sleep(0.02)
+
+
+def state_of(pid: int) -> str:
+    """The letter of a process in /proc, or "gone"."""
     try:
-        state = Path(f"/proc/{int(caught.value.context['stderr'])}/stat").read_text().split()[2]
-    except FileNotFoundError:
-        state = "gone"
-    # Who adopts an orphan may take its time to notice that it ended.
-    assert state in {"gone", "Z"}
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "gone"
 
 
 def test_a_program_that_is_missing_is_an_error(tmp_path: Path) -> None:
@@ -507,6 +516,6 @@ def test_a_program_that_is_missing_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(AicrError, match="cannot be started: No such file or directory"):
         environment_process.run([str(tmp_path / "none")], timeout=1, environ={})
     done = environment_process.run(
-        ["/bin/sh", "-c", "echo a; echo b >&2; exit 3"], timeout=5, environ={}
+        ["/bin/sh", "-c", "echo a; echo b >&2; exit 3"], timeout=60, environ={}
     )
     assert (done.returncode, done.text, done.failure()) == (3, "a\nb", "exit status 3")

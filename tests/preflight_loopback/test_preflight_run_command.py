@@ -47,7 +47,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         program(binary, output or table())
         monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
         monkeypatch.setenv("NCCL_TEST_BINARY_PATH", str(binary))
-        monkeypatch.setenv("AICR_TIMEOUT_FACTOR", "0.01")
+        monkeypatch.setenv("AICR_TIMEOUT_FACTOR", "0.05")
         out, err = io.StringIO(), io.StringIO()
         status = main(["preflight", *words], Console(out, err))
         return Ended(status, out.getvalue(), err.getvalue())

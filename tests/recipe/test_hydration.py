@@ -20,7 +20,7 @@ from tests.recipe.trees import (
     resolved,
 )
 
-from aicr.catalog.tree import DirectoryTree
+from aicr.catalog.directory_tree import DirectoryTree
 from aicr.recipe.hydrate import hydrate, layered, resolve_values
 from aicr.values.merge import copy_tree
 

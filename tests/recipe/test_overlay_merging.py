@@ -18,7 +18,7 @@ from tests.recipe.trees import (
 )
 
 from aicr.catalog.fields import REF_ORDER
-from aicr.recipe.merge import merge_phase, merge_ref
+from aicr.recipe.merge import Composition, merge_phase, merge_ref
 
 SERVER = "K8s.server.version"
 
@@ -318,3 +318,26 @@ def test_a_null_switch_takes_a_false_back(tmp_path: Path) -> None:
         {"componentRefs": [{"name": "a", "overrides": {"enabled": None}}]},
     )
     assert recipe.document["deploymentOrder"] == ["a"]
+
+
+def test_a_fork_is_changed_without_touching_what_it_came_from() -> None:
+    """Every part: what is added to the one is not in the other."""
+    first = Composition()
+    first.add("base", {"mixins": ["m"], "componentRefs": [{"name": "a", "version": "1"}]})
+    fork = first.fork()
+    assert {part: getattr(fork, part) for part in Composition.__slots__} == {
+        part: getattr(first, part) for part in Composition.__slots__
+    }
+    before = {part: getattr(first, part).copy() for part in Composition.__slots__}
+    fork.add(
+        "leaf",
+        {
+            "mixins": ["n"],
+            "constraints": [{"name": SERVER, "value": ">= 1"}],
+            "componentRefs": [{"name": "a", "version": "2"}, {"name": "b"}],
+            "validation": {"deployment": {"checks": ["c"]}},
+            "profile": {"name": "p", "default": "", "values": {}},
+        },
+    )
+    assert {part: getattr(first, part) for part in Composition.__slots__} == before
+    assert all(getattr(fork, part) != before[part] for part in Composition.__slots__)

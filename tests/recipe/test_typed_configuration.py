@@ -239,11 +239,13 @@ def changed(index: int, **fields: str) -> list[dict[str, str]]:
 def test_interfaces_are_eight_and_each_has_a_gpu_network(
     tmp_path: Path, interfaces: list[dict[str, str]], message: str
 ) -> None:
-    """Every rule of recipe specification 4.12."""
+    """Every rule of recipe specification 4.12; a config file's error names its own place instead."""
     configuration = {"gke": {"tcpxoInterfaces": interfaces}}
     error = refusal(lambda: made(tmp_path, configuration, platform="kubeflow"))
     assert error.code == "INVALID_REQUEST"
     assert message in error.message
+    assert error.where == "--gke-tcpxo-interfaces"
+    assert "kubectl get networks.networking.gke.io" in error.hint
 
 
 @pytest.mark.parametrize("network", ["gpu-nic-" + "a" * 33, "a-gpu-nic", "gpu-nics"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from aicr.validate.catalog import Entry, ValidatorCatalog
@@ -14,8 +15,22 @@ from aicr.validate.run import Order
 from aicr.validate.timing import Timing
 
 RUN = "20260102-030405-00112233445566ff"
-#: Times that no test waits for.
-FAST = Timing().scaled(0.001)
+#: Enough for a busy machine. What is waited for so long ends as soon as it has come.
+ENOUGH = 20.0
+#: Short pauses; times that no test waits for.
+FAST = replace(
+    Timing().scaled(0.001),
+    wait_buffer=ENOUGH,
+    create=ENOUGH,
+    cleanup=ENOUGH,
+    pod_gone=ENOUGH,
+    schedule=ENOUGH,
+    pod_created=ENOUGH,
+    pull=ENOUGH,
+    log=ENOUGH,
+)
+#: For pods that never come to anything.
+IMPATIENT = replace(FAST, wait_buffer=0.2, schedule=0.3, pod_created=0.3, pull=0.3)
 
 
 def entry(name: str, phase: str = "deployment", **fields: Any) -> Entry:

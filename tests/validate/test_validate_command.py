@@ -343,6 +343,9 @@ def test_evidence_of_tags_that_move_is_refused_before_checks_run(
     files.both(*flags).refused("these tags can move", "aicr-checks-deployment:edge")
     ended = files.both(*flags, "--allow-mutable-validator-tags")
     assert "these tags can move" not in ended.err
+    # Allowed, it is a warning (validators spec 9.6).
+    assert "this evidence is to be thrown away" in ended.err
+    assert "aicr-checks-deployment:edge" in ended.err
     monkeypatch.setenv("AICR_VALIDATOR_IMAGE_TAG", "sha-abc1234")
     assert "these tags can move" not in files.both(*flags).err
 

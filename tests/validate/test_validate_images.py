@@ -119,6 +119,24 @@ def test_evidence_refuses_tags_that_move_by_name() -> None:
     assert "--allow-mutable-validator-tags" in raised.value.hint
 
 
+@pytest.mark.parametrize(
+    ("tag", "says", "says_not"),
+    [
+        ("edge", "AICR_VALIDATOR_IMAGE_TAG asks for edge: unset it", "released"),
+        ("", "name it in AICR_VALIDATOR_IMAGE_TAG; a released aicr asks", "unset"),
+    ],
+    ids=["a variable says so", "a development build"],
+)
+def test_the_way_out_of_moving_tags_depends_on_where_they_come_from(
+    tag: str, says: str, says_not: str
+) -> None:
+    """Nobody is told to unset a variable that is not set."""
+    with pytest.raises(AicrError) as raised:
+        images.refuse_mutable(["r/a:latest"], tag)
+    assert says in raised.value.hint
+    assert says_not not in raised.value.hint
+
+
 def test_a_missing_side_loaded_image_is_explained() -> None:
     """How to build and load it, and the variable that names a registry instead (decision 41)."""
     said = images.not_on_node("aicr.local/aicr-checks-deployment:latest", "node-1")

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.validate.cases import RUN, Heard, entry, order, recipe
+from tests.validate.cases import IMPATIENT, RUN, Heard, entry, order, recipe
 from tests.validate.fake_cluster import FakeCluster, Play
 
 from aicr.contract import ctrf
@@ -369,7 +369,7 @@ def test_waiting_ends_with_its_cause(play: Play, said: str, code: str) -> None:
     """The check is other, its Job and pod are removed, and the next check runs."""
     cluster = FakeCluster({"a": play})
     checks = [entry("a", timeout=1_000_000_000), *CHECKS[1:]]
-    found = run(cluster, order(recipe(deployment=["a", "b"]), checks))
+    found = run(cluster, order(recipe(deployment=["a", "b"]), checks, IMPATIENT))
     assert said in test_of(found, "a")["message"]
     assert test_of(found, "a")["extra"] == {"code": code}
     assert statuses(found) == {"a": "other", "b": "passed"}
@@ -503,10 +503,12 @@ def test_what_a_pod_waits_for_is_told_while_it_waits() -> None:
     """Once for each cause, and not what every pod waits for."""
     heard = Heard()
     stuck = {"reason": "ImagePullBackOff", "message": "no such host"}
-    run(FakeCluster({"a": Play(stuck=stuck)}), order(recipe(deployment=["a"]), CHECKS), heard)
+    asked = order(recipe(deployment=["a"]), CHECKS, IMPATIENT)
+    run(FakeCluster({"a": Play(stuck=stuck)}), asked, heard)
     assert heard.logged == ["a: waiting: ImagePullBackOff: no such host"]
     quiet = Heard()
     stuck = {"reason": "ContainerCreating"}
     checks = [entry("a", timeout=1_000_000_000)]
-    run(FakeCluster({"a": Play(stuck=stuck)}), order(recipe(deployment=["a"]), checks), quiet)
+    asked = order(recipe(deployment=["a"]), checks, IMPATIENT)
+    run(FakeCluster({"a": Play(stuck=stuck)}), asked, quiet)
     assert quiet.logged == []
