@@ -266,11 +266,11 @@ class KubeContract:
                 informer.add_handler(handler)
                 task = asyncio.create_task(informer.run())
                 try:
-                    await informer.wait_synced(10)
+                    await informer.wait_synced(60)
                     assert [item.metadata.name for item in informer.store.list()] == ["a", "b"]
                     informer.require_fresh(5)
                     await client.delete("cm", "a", namespace=namespace)
-                    await asyncio.wait_for(arrived.wait(), 10)
+                    await asyncio.wait_for(arrived.wait(), 60)
                 finally:
                     task.cancel()
                 assert [item.metadata.name for item in informer.store.list()] == ["b"]

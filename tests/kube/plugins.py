@@ -33,7 +33,7 @@ def plugin(folder: Path, version: str, status: str, now: Any, **options: Any) ->
         {"EXTRA": "1"},
         **options,
     )
-    return ExecPlugin(spec, environ={"PATH": "/bin"}, now=now, timeout=20, terminal=False)
+    return ExecPlugin(spec, environ={"PATH": "/bin"}, now=now, timeout=300, terminal=False)
 
 
 def tls(**options: Any) -> Tls:

@@ -153,7 +153,7 @@ def test_what_an_exec_plugin_prints_is_never_quoted_but_what_it_complains_is(
     spec = ExecSpec(
         sys.executable, "client.authentication.k8s.io/v1", ("-c", code), install_hint="get it"
     )
-    made = ExecPlugin(spec, environ={}, now=lambda: 0.0, timeout=20, terminal=False)
+    made = ExecPlugin(spec, environ={}, now=lambda: 0.0, timeout=300, terminal=False)
     error = run(refused(made.current()))
     assert error.code == UNAUTHORIZED
     assert said in error.message

@@ -23,6 +23,7 @@ from aicr.kube.backoff import delay
 from aicr.kube.projection import FullMetadata, Meta
 from aicr.kube.timeouts import Timeouts
 from aicr.kube.watching import (
+    FATAL,
     Event,
     ListPage,
     OpenWatch,
@@ -239,6 +240,25 @@ def test_a_server_that_has_just_started_may_refuse_for_a_while(status: int) -> N
     with pytest.raises(AicrError) as caught:
         made.ended(denied)
     assert caught.value is denied
+
+
+@pytest.mark.parametrize("fatal", [FATAL, frozenset()], ids=["watch", "cache"])
+def test_a_server_that_refuses_is_back_and_is_asked_again_soon(fatal: frozenset[str]) -> None:
+    """While it was away pauses grew to half a minute; its first refusal begins them anew."""
+    made = following(fatal=fatal)
+    times = Timeouts()
+    for _ in range(9):
+        made.ended(REFUSED)
+        away = made.step()
+        made.step()
+    assert away == Pause(times.backoff_cap)
+    pauses = []
+    for _ in range(9):
+        made.ended(AicrError(UNAUTHORIZED, "forbidden", context={"status": 403}))
+        pauses.append(made.step())
+        made.step()
+    doubled = (min(times.backoff_cap, times.backoff * 2.0**power) for power in range(9))
+    assert pauses == [Pause(seconds) for seconds in doubled]
 
 
 @pytest.mark.parametrize("context", [{}, {"by": "exec plugin"}, {"status": 404}])

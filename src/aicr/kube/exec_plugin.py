@@ -32,6 +32,8 @@ EXTENSION: Final = "client.authentication.k8s.io/exec"
 #: A login this near to its end is not used any more: it would expire on its way.
 MARGIN: Final = 10.0
 LONGEST_QUOTE: Final = 500
+#: Bytes read ahead of what a program prints; asyncio's own default.
+READ_AHEAD: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,8 +236,11 @@ class ExecPlugin:
             )
         interactive = self._terminal and spec.interactive_mode != "Never"
         information = json.dumps(request_document(spec, interactive=interactive))
+        loop = asyncio.get_running_loop()
         try:
-            process = await asyncio.create_subprocess_exec(
+            # As `asyncio.create_subprocess_exec`, which keeps the transport to itself.
+            transport, protocol = await loop.subprocess_exec(
+                lambda: asyncio.subprocess.SubprocessStreamProtocol(limit=READ_AHEAD, loop=loop),
                 spec.command,
                 *spec.args,
                 stdin=None if interactive else asyncio.subprocess.DEVNULL,
@@ -245,6 +250,7 @@ class ExecPlugin:
             )
         except OSError as error:
             raise _failed(spec, f"cannot be started: {error.strerror}") from error
+        process = asyncio.subprocess.Process(transport, protocol, loop)
         try:
             async with asyncio.timeout(self._timeout):
                 output, complaint = await process.communicate()
@@ -252,9 +258,10 @@ class ExecPlugin:
             message = f'the exec plugin "{spec.command}" did not end within {self._timeout:g} s'
             raise AicrError(TIMEOUT, message, where=spec.where, hint=spec.install_hint) from error
         finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
+            # Kills it, and closes our ends of its pipes: a child that it has left behind may hold the
+            # others open for hours, and waiting for the program would be waiting for that child.
+            transport.close()
+            await process.wait()
         if process.returncode:
             said = " ".join((complaint or b"").decode("utf-8", "replace").split())[-LONGEST_QUOTE:]
             because = f": {said}" if said else ""

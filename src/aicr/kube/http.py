@@ -11,6 +11,7 @@ The only module besides `http_errors` that needs aiohttp; `aicr.kube.connect` im
 from __future__ import annotations
 
 import asyncio
+import io
 import random as random_module
 import ssl
 import time
@@ -23,18 +24,22 @@ import yarl
 from aiohttp.connector import NEEDS_CLEANUP_CLOSED
 
 from aicr.errors import SERVICE_UNAVAILABLE, AicrError
-from aicr.kube import proxy, status, tls
 from aicr.kube import request as requests
+from aicr.kube import status, tls
 from aicr.kube.config import ClusterConfig
 from aicr.kube.credentials import Login
 from aicr.kube.http_errors import connection_error
 from aicr.kube.request import Request
+from aicr.kube.sockets import Sockets
 from aicr.kube.timeouts import Timeouts
+from aicr.values import proxy
 from aicr.version import __version__
 
 USER_AGENT: Final = f"aicr/{__version__}"
 #: Most that is read of an answer that is an error.
 LONGEST_ERROR: Final = 64 * 1024
+#: A body longer than this is sent piece by piece, so that other tasks get their turn in between.
+PIECEMEAL: Final = 512 * 1024
 
 _CONNECTION_FAILURES: Final = (aiohttp.ClientError, OSError, TimeoutError)
 #: ValueError: an address or a header that cannot be written, which aiohttp finds when it sends.
@@ -67,6 +72,8 @@ class HttpTransport:
         self._clock = clock
         self._random = random
         self._session: aiohttp.ClientSession | None = None
+        self._sockets = Sockets()
+        self._closed = False
         self._tls: tuple[Login, ssl.SSLContext] | None = None
 
     async def send(self, request: Request, *, timeout: float | None = None) -> bytes:
@@ -136,12 +143,16 @@ class HttpTransport:
             await socket.close()
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections; whoever asks afterwards is refused."""
+        self._closed = True
         session, self._session = self._session, None
         if session is not None:
-            await session.close()
-            # Transports that were aborted tell so in the loop's next round.
-            await asyncio.sleep(0)
+            # First, or a connection that cannot send what it has to would be waited for.
+            self._sockets.cut()
+            try:
+                await session.close()
+            finally:
+                await self._sockets.closed()
 
     async def _upgrade(
         self, request: Request, login: Login, protocols: Sequence[str]
@@ -204,7 +215,7 @@ class HttpTransport:
             return await self._session_of().request(
                 request.method,
                 self._url(request),
-                data=request.body or None,
+                data=_payload(request.body),
                 headers=self._headers(request, login),
                 allow_redirects=False,
                 timeout=times,
@@ -233,12 +244,19 @@ class HttpTransport:
         return connection_error(error, request, self._config)
 
     def _session_of(self) -> aiohttp.ClientSession:
+        if self._closed:
+            # A task that goes on would open connections that nobody closes any more.
+            raise AicrError(SERVICE_UNAVAILABLE, "the connection to the cluster was closed before")
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 # No limit: each watch and followed log holds a connection for minutes.
                 # A connection given up on may still be saying good-bye to a server that is paused;
                 # where Python does not end that by itself, the connector must when it closes.
-                connector=aiohttp.TCPConnector(limit=0, enable_cleanup_closed=NEEDS_CLEANUP_CLOSED),
+                connector=aiohttp.TCPConnector(
+                    limit=0,
+                    enable_cleanup_closed=NEEDS_CLEANUP_CLOSED,
+                    socket_factory=self._sockets.make,
+                ),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers={"User-Agent": USER_AGENT},
             )
@@ -281,6 +299,10 @@ class HttpTransport:
             made = tls.context(self._config.tls, login.certificate, login.key)
             self._tls = kept = (login, made)
         return kept[1]
+
+
+def _payload(body: bytes) -> bytes | io.BytesIO | None:
+    return (io.BytesIO(body) if len(body) > PIECEMEAL else body) or None
 
 
 class HttpStream:

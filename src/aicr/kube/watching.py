@@ -164,6 +164,7 @@ class WatchMachine(Generic[T]):
         self._opened_at: float | None = None
         #: When a server first refused us what it gave before; None while it does not.
         self._denied_at: float | None = None
+        self._denied_last = False
         self._watched = False
         self._progress = False
         self.synced = False
@@ -248,6 +249,7 @@ class WatchMachine(Generic[T]):
             self._restart_listing_if_streaming()
             return
         self._lost(f"{error.message}")
+        self._pace(error)
         if is_gone(error):
             self._expired()
         elif self._streaming_refused(error):
@@ -333,6 +335,17 @@ class WatchMachine(Generic[T]):
         if self._denied_at is None:
             self._denied_at = now
         return now - self._denied_at < self._timeouts.busy
+
+    def _pace(self, error: AicrError) -> None:
+        """The first refusal after something else begins the pauses anew.
+
+        A server that has just started is away first, which makes pauses long; but one that refuses is
+        back, and knows its roles in a second or two. Refusals that go on are met with longer pauses.
+        """
+        denied = self._watched and error.context.get("status") in (401, 403)
+        if denied and not self._denied_last:
+            self._failures = 0
+        self._denied_last = denied
 
     def _refused(self, error: AicrError) -> None:
         """Answers that refuse to resume, unlike a server that is away, are not repeated for ever."""
