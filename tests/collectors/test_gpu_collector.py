@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -259,3 +261,23 @@ def test_a_program_that_is_not_there_is_not_found() -> None:
         assert caught.value.code == TIMEOUT
 
     asyncio.run(body())
+
+
+def test_a_slow_program_is_given_up_although_a_child_of_it_holds_its_pipes(tmp_path: Path) -> None:
+    """A daemon that the program started keeps them open for as long as it runs."""
+    from aicr.collectors.ports import Programs
+
+    pid = tmp_path / "pid"
+    script = f"setsid sleep 1000 & echo $! > {pid}; wait"
+
+    async def body() -> None:
+        with pytest.raises(AicrError) as caught:
+            await asyncio.wait_for(Programs().run(["sh", "-c", script], timeout=2), 120)
+        assert caught.value.code == TIMEOUT
+
+    try:
+        asyncio.run(body())
+        # It lives, so nobody has waited for it.
+        os.kill(int(pid.read_text()), 0)
+    finally:
+        os.kill(int(pid.read_text()), signal.SIGKILL)

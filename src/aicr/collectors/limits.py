@@ -16,7 +16,7 @@ from aicr.values.waiting import Waits
 class Limits(Waits):
     """Taking a snapshot."""
 
-    KEPT: ClassVar[frozenset[str]] = frozenset(("doctor", "job_margin", "job_ttl"))
+    KEPT: ClassVar[frozenset[str]] = frozenset(("doctor", "killed", "job_margin", "job_ttl"))
 
     #: One collector that looks at the machine.
     machine: float = 10.0
@@ -32,6 +32,8 @@ class Limits(Waits):
     unschedulable: float = 30.0
     #: One question of `aicr doctor`; what does not answer must not hold it up.
     doctor: float = 20.0
+    #: For a program that was killed to be gone; one that a driver holds in the kernel stays.
+    killed: float = 2.0
     #: Removing what a run made, whatever happened to the run.
     cleanup: float = 30.0
     #: How much longer than `agent` its Job may live.

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
+from aicr.collectors.limits import Limits
 from aicr.errors import INTERNAL, NOT_FOUND, TIMEOUT, UNAUTHORIZED, AicrError
 
 #: Bytes that are read of one file; readings are short, and a device file may have no end.
@@ -141,7 +142,10 @@ class Programs:
         program = shutil.which(argv[0])
         if program is None:
             raise AicrError(NOT_FOUND, f"there is no program {argv[0]}", where=argv[0])
-        child = await asyncio.create_subprocess_exec(
+        loop = asyncio.get_running_loop()
+        # As `asyncio.create_subprocess_exec`, which keeps the transport to itself.
+        transport, protocol = await loop.subprocess_exec(
+            lambda: asyncio.subprocess.SubprocessStreamProtocol(limit=_PIECE, loop=loop),
             program,
             *argv[1:],
             stdin=asyncio.subprocess.DEVNULL,
@@ -149,6 +153,7 @@ class Programs:
             stderr=asyncio.subprocess.PIPE,
             env={**os.environ, "LC_ALL": "C"},
         )
+        child = asyncio.subprocess.Process(transport, protocol, loop)
         try:
             out, err = await asyncio.wait_for(child.communicate(), timeout)
         except TimeoutError as error:
@@ -156,10 +161,11 @@ class Programs:
                 TIMEOUT, f"{argv[0]} gave no answer in {timeout:g} s", where=argv[0]
             ) from error
         finally:
-            if child.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    child.kill()
-                await child.wait()
+            # Kills it, and closes our ends of its pipes, which a child that it left behind may hold open.
+            transport.close()
+            # A program that a driver holds in the kernel does not even end by this.
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(child.wait(), Limits().killed)
         return Ended(
             child.returncode or 0, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
         )
